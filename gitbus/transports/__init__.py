@@ -1,0 +1,1 @@
+"""Ways out of the house: maildir, smtp, exec. One Protocol, three outcomes."""
