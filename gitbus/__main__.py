@@ -1,0 +1,5 @@
+"""Run gitbus: ``python -m gitbus``."""
+
+from gitbus.cli import main
+
+main()

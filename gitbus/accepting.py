@@ -1,0 +1,59 @@
+"""Accepting a history that does not hold: an approver's signed word, after he looked at it.
+
+Example: ``accept_history(bus)`` names the tips that were put aside, and demotes what was approved.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gitbus.board import Board
+from gitbus.change import Change
+from gitbus.errors import Refused
+from gitbus.flow.items import demote
+from gitbus.history import Oid
+from gitbus.pins import seen_tip
+from gitbus.proof.line import ACCEPT, line_findings
+
+if TYPE_CHECKING:
+    from gitbus.bus import Bus, Done
+
+
+def accept_history(bus: Bus) -> Done:
+    """Commit that the tips beside the line are accepted, signed with the user's key.
+
+    Raises:
+        Refused: the line holds; there is nothing to accept.
+    """
+    store = bus.hub.store
+    tip = bus.refs()[bus.hub.main]
+    effective = bus.effective()
+    seen = seen_tip(bus.state)
+    if not line_findings(store, tip, bus.root, effective, seen=seen, proved=None):
+        raise Refused("the line holds; there is nothing to accept", rule="nothing-to-accept")
+    aside = _aside(bus, tip, seen)
+
+    def decide(board: Board) -> Change:
+        approved = [
+            (name, "history was accepted")
+            for name, part in sorted(board.items.items())
+            if part.state == "approved"
+        ]
+        back = demote(board, approved, bus.now())
+        writes = back[0].writes if back else {}
+        about = back[0].about if back else ()
+        trailers = (("Gitbus-Bus", effective.blob), *((ACCEPT, one) for one in aside))
+        return Change("accept", "the history as it is", writes, about, parents=aside, trailers=trailers)
+
+    return bus.commit(decide, sign=True)
+
+
+def _aside(bus: Bus, tip: Oid, seen: Oid | None) -> tuple[Oid, ...]:
+    """Return the tips that merges brought from beside the line, and the seen tip that is gone."""
+    store = bus.hub.store
+    found: list[Oid] = [seen] if seen is not None and seen not in store.line(tip) else []
+    for oid in store.line(tip):
+        for parent in store.commit(oid).parents[1:]:
+            if line_findings(store, oid, bus.root, bus.effective()) and parent not in found:
+                found.append(parent)
+    return tuple(found)

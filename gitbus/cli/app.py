@@ -1,0 +1,56 @@
+"""The commands, put together; each imports what it needs when it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gitbus.cli.output import Verbosity
+
+app = typer.Typer(
+    name="gitbus",
+    help="A git repository as the bus for a fleet of agents: nothing leaves the house unapproved or twice.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Where:
+    """The folder that commands work in."""
+
+    folder = Path()
+
+
+def _version(value: bool) -> None:
+    if value:
+        from gitbus import __version__
+
+        typer.echo(f"gitbus {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    directory: Annotated[
+        Path, typer.Option("-C", metavar="DIR", help="Work in this folder's clone.")
+    ] = Path(),
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say more.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing but the answer.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Take the options that every command has."""
+    del version
+    Where.folder = directory
+    Verbosity.verbose, Verbosity.quiet = verbose, quiet
+
+
+from gitbus.cli import acting, deciding, goals, looking, setup  # noqa: E402
+
+for module in (setup, goals, acting, looking, deciding):
+    module.register(app)

@@ -1,0 +1,110 @@
+"""An item as a person sees it before deciding: exactly what would leave the house, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gitbus.cli.output import console, print_json, safe, say, state
+from gitbus.flow.people import part_of
+
+if TYPE_CHECKING:
+    from gitbus.board import Board
+    from gitbus.bus import Bus
+    from gitbus.records import Item, Result
+
+HINTS = {
+    "in_review": "gitbus review {0} --ok, then gitbus approve {0}",
+    "awaiting_approval": "gitbus review {0}, then gitbus approve {0}",
+    "stuck": "gitbus resolve {0} --sent or --not-sent, with what you saw",
+    "failed": "gitbus retry {0}, or gitbus reject {0}",
+}
+
+
+def waiting_rows(board: Board) -> Iterator[tuple[str, str, str]]:
+    """Yield (item, state, what to do) for everything that waits for a human."""
+    for name, part in sorted(board.items.items()):
+        if part.state in HINTS:
+            yield name, part.state, HINTS[part.state].format(name)
+        elif part.state == "broken":
+            yield name, "broken", "gitbus status names file and line"
+
+
+def show_item(bus: Bus, item: str, *, as_json: bool) -> None:
+    """Print what an item would send, with its score, claims, evidence and digest."""
+    board = bus.whole_board()
+    part, record = part_of(board, item)
+    payload = bus.payload(item)
+    goal = board.goals.get(record.source.goal)
+    result = goal.results.get(record.source.task) if goal else None
+    if as_json:
+        texts = {
+            path: data.decode("utf-8", "replace")
+            for path, data in payload.items()
+            if path.startswith("body.")
+        }
+        print_json(
+            {
+                "kind": "Waiting",
+                "item": record.model_dump(mode="json", by_alias=True),
+                "payload": texts,
+                "reviews": {who: one.verdict for who, one in part.reviews.items()},
+                "claims": [one.model_dump(mode="json") for one in result.claims] if result else [],
+            }
+        )
+        return
+    _head(record)
+    for file in record.payload:
+        if file.role == "attachment":
+            say(
+                f"  attachment  {safe(file.name or file.path)}  {file.bytes} bytes  [dim]sha256:{file.sha256[:16]}…[/]"
+            )
+    for path in ("body.txt", "body.html", "body.json"):
+        if path in payload:
+            _body(path, payload[path])
+    if result:
+        _claims(result)
+    for who, one in sorted(part.reviews.items()):
+        current = "" if one.revision == record.revision else " [dim](of an older revision)[/]"
+        say(f"  review by {safe(who)}: {one.verdict}{current} {safe(one.note or '')}")
+    say(f"[dim]digest {record.digest}[/]")
+
+
+def _head(item: Item) -> None:
+    say(f"[bold]{item.id}[/]  {state(item.state)}  revision {item.revision}  over [bold]{item.channel}[/]")
+    if item.reason:
+        say(f"  reason: {safe(item.reason)}")
+    message = item.message
+    rows = [("From", message.from_), ("To", ", ".join(message.to)), ("Cc", ", ".join(message.cc))]
+    rows += [("Bcc", ", ".join(message.bcc)), ("Reply-To", message.reply_to), ("Subject", message.subject)]
+    rows += list(message.headers.items())
+    for name, value in rows:
+        if value:
+            say(f"  [bold]{safe(name)}:[/] {safe(value)}")
+    if item.send_at:
+        say(f"  not before {item.send_at.isoformat()}")
+    scores = ", ".join(f"{safe(one.by)} {one.value:g}" for one in item.scores)
+    if item.confidence is not None:
+        say(f"  confidence {item.confidence:g} ({scores}), by {safe(item.source.worker)}")
+    if item.expires_at:
+        say(f"  waits until {item.expires_at.isoformat()}")
+
+
+def _body(path: str, data: bytes) -> None:
+    from rich.panel import Panel
+
+    text = data.decode("utf-8", "replace")
+    out = console()
+    if out.is_terminal:
+        out.print(Panel(safe(text.rstrip("\n")), title=path, title_align="left", border_style="dim"))
+    else:
+        say(f"--- {path}")
+        say(safe(text.rstrip("\n")))
+        say("---")
+
+
+def _claims(result: Result) -> None:
+    where = {one.id: f"{one.kind} {one.ref}" for one in result.evidence}
+    for claim in result.claims:
+        rests = ", ".join(where.get(one, one) for one in claim.evidence)
+        say(f"  {claim.provenance:<10} {safe(claim.text)}" + (f"  [dim]← {safe(rests)}[/]" if rests else ""))

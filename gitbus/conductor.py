@@ -1,0 +1,156 @@
+"""The conductor: looks at the hub, lets the flow decide, and writes what it decided.
+
+A tick is one look and at most one move of the bus's branch. It is level-triggered: it looks at what
+is, never at an event, so that any number of conductors may run and any of them may die.
+
+Example::
+
+    conductor = Conductor(hub, root)
+    while conductor.tick():
+        pass
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from gitbus.board import Board
+from gitbus.change import Change
+from gitbus.clock import utc_now
+from gitbus.errors import HubMoved
+from gitbus.flow.absorb import absorb
+from gitbus.flow.goals import assign, cancel, lose, release, reopen, settle
+from gitbus.flow.items import demote, expire, persist, revise, route, score, strand, strand_broken
+from gitbus.flow.sending import broken_rules
+from gitbus.forge.plain import Approvals
+from gitbus.history import Oid
+from gitbus.hub.base import Hub, RefMove
+from gitbus.incoming import Crew, Inbox, Tip
+from gitbus.judging import Judge
+from gitbus.reading import Reader
+from gitbus.watching import Sightings, Tips
+from gitbus.writing import CONDUCTOR, Writer
+
+Stage = Callable[[Board, Inbox, datetime], list[Change]]
+STAGES: tuple[Stage, ...] = (
+    absorb,
+    cancel,
+    lose,
+    reopen,
+    release,
+    assign,
+    persist,
+    score,
+    route,
+    expire,
+    strand,
+    settle,
+)
+"""What a tick does, in this order; each stage decides on the board that the one before left."""
+
+TRIES = 20
+"""How often a tick is decided anew because somebody else was faster, before it gives up for now."""
+
+
+class Conductor:
+    """One conductor in one clone.
+
+    Args:
+        hub: the shared repository.
+        root: the commit that began the bus.
+        clock: what time it is.
+    """
+
+    def __init__(self, hub: Hub, root: Oid, clock: Callable[[], datetime] = utc_now) -> None:
+        self.hub = hub
+        self.clock = clock
+        self.reader = Reader(hub.store, root)
+        self.writer = Writer(hub.store, CONDUCTOR, self.reader.remember)
+        self.approvals = Approvals(hub, self.writer)
+        self.judge = Judge(hub.store, self.reader)
+        self.crew = Sightings(hub)
+        self.tips = Tips(hub)
+        self.seen: Mapping[str, Oid] = {}
+
+    def tick(self) -> bool:
+        """Do what there is to do now; say whether anything was.
+
+        Raises:
+            HubMoved: others were faster too often; nothing was lost.
+            Unreachable: the hub cannot be used.
+        """
+        for attempt in range(TRIES):
+            outcome = self._try()
+            if outcome is not None:
+                return outcome
+            time.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 6)))  # noqa: S311 - jitter
+        raise HubMoved("the bus's branch moved each time this conductor had decided", rule="hub-moved")
+
+    def _try(self) -> bool | None:
+        """Decide once and write; None where somebody else was faster."""
+        refs = self.hub.look()
+        main, now = refs[self.hub.main], self.clock()
+        board, changes = self._decide(refs, now)
+        made = self.writer.commits(main, changes, now)
+        self.approvals.learn(changes, made)
+        tip = made[-1] if made else main
+        board = replace(board, commit=tip)
+        tip, moves = self.approvals.put_up(board, tip, refs, now)
+        if tip != main:
+            moves.insert(0, RefMove(self.hub.main, main, tip))
+        self.seen = refs
+        if not moves:
+            return False
+        done = self.hub.move(moves)
+        if tip != main and not done.moved(self.hub.main):
+            self.approvals.forget(made)
+            return None
+        if tip != main:
+            self.reader.adopt(board, tip)
+        self.seen = {**refs, self.hub.main: tip}
+        return bool(done.done)
+
+    def _decide(self, refs: Mapping[str, Oid], now: datetime) -> tuple[Board, list[Change]]:
+        main = refs[self.hub.main]
+        board = self.reader.board(main)
+        crew = self.crew.look(refs, board, now)
+        tips = self.tips.look(refs, main, board)
+        board = self._opened(board, tips, crew)
+        inbox = Inbox(tips, crew)
+        changes: list[Change] = []
+        for stage in STAGES:
+            for change in stage(board, inbox, now):
+                board = board.after(change)
+                changes.append(change)
+        for change in self._judged(board, refs, now):
+            board = board.after(change)
+            changes.append(change)
+        return board, changes
+
+    def _judged(self, board: Board, refs: Mapping[str, Oid], now: datetime) -> list[Change]:
+        """Return what follows from looking back through history: strand, revise, demote."""
+        broken = broken_rules(board)
+        found = strand_broken(board, [(item, state, why) for item, (state, why) in sorted(broken.items())])
+        edits = self.approvals.edits(board, refs)
+        revising = revise(board, edits)
+        disproved, altered = self.judge.disproved(board, now)
+        taken = {name for name, _, _ in edits}
+        more = revise(board, [edit for edit in altered if edit[0] not in taken])
+        taken |= {name for name, _, _ in altered}
+        demoting = demote(board, [one for one in disproved if one[0] not in taken], now)
+        return [*found, *revising, *more, *demoting]
+
+    def _opened(self, board: Board, tips: tuple[Tip, ...], crew: Mapping[str, Crew]) -> Board:
+        """Load the settled goals that something may still happen to."""
+        able = {capability for one in crew.values() if one.healthy for capability in one.capabilities}
+        wanted = {answer.goal for tip in tips for commit in tip.commits for answer in commit.answers}
+        wanted |= {
+            name
+            for name, part in board.goals.items()
+            if not part.open and part.report is not None and able & set(part.report.missing)
+        }
+        return self.reader.opened(board, sorted(wanted))

@@ -1,0 +1,163 @@
+"""Approval branches on any git host: made from the board, merged by a human, cleared away.
+
+Example: ``Approvals(hub, writer).put_up(board, tip, refs, now)`` returns the ref moves that leave
+exactly one branch below ``gitbus/approve/`` for everything that waits for a human.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from gitbus import paths
+from gitbus.board import Board, ItemBoard
+from gitbus.change import Change, Content, Thread
+from gitbus.flow.approve import branches, flip, flip_change
+from gitbus.flow.items import REVISABLE
+from gitbus.history import Oid
+from gitbus.hub.base import Draft, Hub, RefMove
+from gitbus.states import WAITING
+from gitbus.writing import CONDUCTOR, Writer
+
+Edit = tuple[str, str, dict[str, Content]]
+"""(item, who, payload path below the item's folder → bytes): a payload that a person edited."""
+
+
+class Approvals:
+    """The approval branches of one bus, as its conductor keeps them."""
+
+    def __init__(self, hub: Hub, writer: Writer) -> None:
+        self.hub = hub
+        self.writer = writer
+        self._entries: dict[tuple[str, str], Oid] = {}  # (item, its state, revision …) → entry
+        self._flips: dict[tuple[str, ...], Oid] = {}
+
+    # --- entries
+
+    def learn(self, changes: Sequence[Change], commits: Sequence[Oid]) -> None:
+        """Remember which commits made items wait."""
+        for change, commit in zip(changes, commits, strict=True):
+            for path, content in change.writes.items():
+                if path.startswith("outbox/") and path.endswith("/item.yaml") and content is not None:
+                    item = path.split("/")[1]
+                    self._entries[item, repr(content)] = commit
+
+    def forget(self, commits: Sequence[Oid]) -> None:
+        """Forget commits that were never taken."""
+        gone = set(commits)
+        self._entries = {key: oid for key, oid in self._entries.items() if oid not in gone}
+        self._flips = {key: oid for key, oid in self._flips.items() if not gone & set(key)}
+
+    def entry(self, part: ItemBoard, tip: Oid) -> Oid:
+        """Return the commit after which an item waits."""
+        key = (part.id, repr(part.item))
+        if key not in self._entries:
+            self._entries[key] = self.hub.store.line(tip, touching=[paths.item(part.id)])[0]
+        return self._entries[key]
+
+    # --- branches
+
+    def put_up(
+        self, board: Board, tip: Oid, refs: Mapping[str, Oid], now: datetime
+    ) -> tuple[Oid, list[RefMove]]:
+        """Return the tip (with an empty commit where one is needed) and the moves of approval branches."""
+        moves: list[RefMove] = []
+        put: list[str] = []
+        wanted = branches(board)
+        for name, items in wanted.items():
+            ref = paths.APPROVE + name
+            made = self._flip(board, tip, items)
+            old = refs.get(ref)
+            if old == made or (old is not None and self._is_brought_up_to_date(old, made)):
+                continue
+            moves.append(RefMove(ref, old, made, replace=True))
+            put += items
+        for ref, old in refs.items():
+            if ref.startswith(paths.APPROVE) and ref.removeprefix(paths.APPROVE) not in wanted:
+                moves.append(RefMove(ref, old, None))
+        if put and any(self.entry(board.items[item], tip) == tip for item in put):
+            tip = self.writer.commits(tip, [_put_up(put)], now)[0]
+        return tip, moves
+
+    def _flip(self, board: Board, tip: Oid, items: tuple[str, ...]) -> Oid:
+        store = self.hub.store
+        entries = {item: self.entry(board.items[item], tip) for item in items}
+        key = tuple(part for item in items for part in (item, entries[item]))
+        if key not in self._flips:
+            parent = self._latest(tuple(dict.fromkeys(entries.values())))
+            files = {
+                item: flip(board.items[item], entries[item], self._contents(board.items[item]))
+                for item in items
+            }
+            change = flip_change(files)
+            base = store.commit(parent)
+            tree = self.writer.tree(base.tree, change)
+            self._flips[key] = store.write_commit(
+                Draft(tree, (parent,), change.message(), CONDUCTOR, base.committer.when)
+            )
+        return self._flips[key]
+
+    def _latest(self, entries: tuple[Oid, ...]) -> Oid:
+        latest = entries[0]
+        for entry in entries[1:]:
+            if self.hub.store.is_ancestor(latest, entry):
+                latest = entry
+        return latest
+
+    def _contents(self, part: ItemBoard) -> dict[str, bytes]:
+        if part.item is None:
+            return {}
+        return {
+            file.path: self.hub.store.blob(part.files[file.path].oid)
+            for file in part.item.payload
+            if file.role != "attachment"
+        }
+
+    def _is_brought_up_to_date(self, branch: Oid, made: Oid) -> bool:
+        """Say whether somebody merged the bus's branch into an approval branch, and nothing else."""
+        commit = self.hub.store.commit(branch)
+        if len(commit.parents) != 2 or not self.hub.store.is_ancestor(made, branch):
+            return False
+        return self.hub.store.remerge(*commit.parents) == commit.tree
+
+    # --- edits
+
+    def edits(self, board: Board, refs: Mapping[str, Oid]) -> list[Edit]:
+        """Return the payloads that people edited on approval branches."""
+        found = []
+        for ref, tip in refs.items():
+            name = ref.removeprefix(paths.APPROVE)
+            part = board.items.get(name) if ref.startswith(paths.APPROVE) else None
+            if part and part.item and part.item.state in WAITING and not part.problems:
+                made = self._flip(board, board.commit, (name,)) if board.commit else None
+                if made and made != tip and self.hub.store.is_ancestor(made, tip):
+                    found += self._edit(part, made, tip)
+        return found
+
+    def _edit(self, part: ItemBoard, made: Oid, tip: Oid) -> list[Edit]:
+        store = self.hub.store
+        folder = paths.item_folder(part.id) + "/"
+        payload = {file.path for file in part.item.payload} if part.item else set()
+        who, files = "", {}
+        for oid in store.between([tip], [made]):
+            commit = store.commit(oid)
+            if len(commit.parents) != 1:
+                continue
+            for delta in store.diff(store.commit(commit.parents[0]).tree, commit.tree):
+                path = delta.path.removeprefix(folder)
+                if path not in payload or delta.new is None or not delta.path.startswith(folder):
+                    return []
+                files[path] = store.blob(delta.new.oid)
+            who = f"{commit.author.name} <{commit.author.email}>"
+        changed: dict[str, Content] = dict(files)
+        return [(part.id, who, changed)] if files and part.item and part.item.state in REVISABLE else []
+
+
+def _put_up(items: Sequence[str]) -> Change:
+    subject = items[0] if len(items) == 1 else f"{len(items)} items"
+    return Change(
+        "put up",
+        subject,
+        about=tuple(Thread(item=item) for item in items),
+        body=tuple(items) if len(items) > 1 else (),
+    )

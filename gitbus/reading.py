@@ -1,0 +1,186 @@
+"""From git to a board: reads what is open, and of what was read before only what changed.
+
+Rules: no record is read twice (records are kept by blob and kind), settled goals give their report
+only, and the archive is not looked into. A record that cannot be read becomes a problem of what it
+belongs to.
+
+Example: ``Reader(hub, root).board(tip)`` on a warm reader costs what changed since its last call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from gitbus import codec, paths
+from gitbus.board import Board, File, GoalBoard, Problem
+from gitbus.errors import Invalid
+from gitbus.history import FILE, TREE, Entry, Oid
+from gitbus.hub.base import Store
+from gitbus.proof.bus import Effective, effective
+from gitbus.records import Record
+
+FOLDERS = ("goals", "outbox", "workers", "refused")
+_KEEP = 50_000
+
+
+class Reader:
+    """Boards of one bus, read through one store.
+
+    Args:
+        store: where the objects are.
+        root: the commit that began the bus.
+    """
+
+    def __init__(self, store: Store, root: Oid) -> None:
+        self.store = store
+        self.root = root
+        self._records: dict[tuple[Oid, str], Record] = {}
+        self._last: tuple[Board, Oid] | None = None  # with its tree
+        self._effective: Effective | None = None
+
+    def effective(self, tip: Oid) -> Effective:
+        """Return the effective Bus at a commit of the line.
+
+        Raises:
+            Refused: there is none (rule ``no-bus``).
+        """
+        self._effective = effective(self.store, tip, self.root, known=self._effective)
+        return self._effective
+
+    def board(self, tip: Oid) -> Board:
+        """Return the board at a commit of the line."""
+        tree = self.store.commit(tip).tree
+        bus = self.effective(tip).bus
+        if self._last is None:
+            board = self._cold(Board(bus), tree)
+        else:
+            board, before = self._last
+            board = self._warm(replace(board, bus=bus), before, tree)
+        board = replace(board, commit=tip)
+        self._last = (board, tree)
+        return board
+
+    def adopt(self, board: Board, tip: Oid) -> None:
+        """Take a board that was decided, and is now committed as ``tip``, for the last one read."""
+        self._last = (replace(board, commit=tip), self.store.commit(tip).tree)
+
+    def remember(self, entry: Entry, record: Record) -> None:
+        """Keep the record that was just written as this blob."""
+        if len(self._records) > _KEEP:
+            self._records.clear()
+        self._records[entry.oid, record.kind] = record
+
+    def opened(self, board: Board, goals: Iterable[str]) -> Board:
+        """Return the board with some settled goals loaded whole."""
+        tree = self.store.commit(board.commit).tree
+        for goal in goals:
+            part = board.goals.get(goal)
+            if part is not None and not part.open:
+                found = self.store.diff(None, tree, paths.goal_folder(goal))
+                board = replace(board, goals={**board.goals, goal: GoalBoard(goal)})
+                board = board.apply((one.path, self._file(one.path, one.new)) for one in found)
+        if self._last is not None and self._last[0].commit == board.commit:
+            self._last = (board, tree)
+        return board
+
+    def _cold(self, board: Board, tree: Oid) -> Board:
+        top = self.store.tree(tree)
+        files: list[tuple[str, File | None]] = []
+        closed: list[str] = []
+        for folder in FOLDERS:
+            entry = top.get(folder)
+            if entry is None or entry.mode != TREE:
+                continue
+            if folder == "goals":
+                closed = [
+                    name for name, inner in self.store.tree(entry.oid).items() if self._is_closed(inner)
+                ]
+                files += self._goals(entry.oid, frozenset(closed))
+            else:
+                files += self._whole(tree, folder)
+        return _closed(board.apply(files), closed)
+
+    def _is_closed(self, entry: Entry) -> bool:
+        return entry.mode == TREE and "report.yaml" in self.store.tree(entry.oid)
+
+    def _goals(self, tree: Oid, closed: frozenset[str]) -> Iterator[tuple[str, File | None]]:
+        for name, entry in self.store.tree(tree).items():
+            if entry.mode != TREE:
+                continue
+            if name not in closed:
+                yield from (
+                    (f"goals/{name}/{path}", file) for path, file in self._below(entry.oid, f"goals/{name}/")
+                )
+                continue
+            inner = self.store.tree(entry.oid)
+            for leaf in ("goal.yaml", "report.yaml"):
+                path = f"goals/{name}/{leaf}"
+                yield path, self._file(path, inner.get(leaf))
+
+    def _below(self, tree: Oid, prefix: str) -> Iterator[tuple[str, File | None]]:
+        for delta in self.store.diff(None, tree):
+            yield delta.path, self._file(prefix + delta.path, delta.new)
+
+    def _whole(self, tree: Oid, folder: str) -> Iterator[tuple[str, File | None]]:
+        for delta in self.store.diff(None, tree, folder):
+            yield delta.path, self._file(delta.path, delta.new)
+
+    def _warm(self, board: Board, before: Oid, after: Oid) -> Board:
+        deltas = [delta for folder in FOLDERS for delta in self.store.diff(before, after, folder)]
+        touched = {delta.path.split("/")[1] for delta in deltas if delta.path.startswith("goals/")}
+        stale = [name for name in touched if name in board.goals and not board.goals[name].open]
+        for name in stale:
+            board = replace(board, goals={**board.goals, name: GoalBoard(name)})
+            found = self.store.diff(None, after, paths.goal_folder(name))
+            board = board.apply((one.path, self._file(one.path, one.new)) for one in found)
+            if not found:
+                board = replace(
+                    board, goals={other: part for other, part in board.goals.items() if other != name}
+                )
+        left = [
+            delta
+            for delta in deltas
+            if not (delta.path.startswith("goals/") and delta.path.split("/")[1] in stale)
+        ]
+        return board.apply((delta.path, self._file(delta.path, delta.new)) for delta in left)
+
+    def _file(self, path: str, entry: Entry | None) -> File | None:
+        if entry is None:
+            return None
+        kind = codec.kind_of_path(path)
+        if kind is None:
+            return File(entry)
+        name = str(kind.model_fields["kind"].default)
+        record = self._records.get((entry.oid, name))
+        if record is None:
+            try:
+                record = self._read(path, entry, kind)
+            except Invalid as error:
+                return File(entry, None, _problem(path, error))
+            if len(self._records) > _KEEP:
+                self._records.clear()
+            self._records[entry.oid, name] = record
+        return File(entry, record)
+
+    def _read(self, path: str, entry: Entry, kind: type[Record]) -> Record:
+        if entry.mode != FILE:
+            raise Invalid("this is no plain file", rule="forbidden-kind", path=path)
+        size = self.store.size(entry.oid)
+        if size > codec.LIMIT:
+            raise Invalid(
+                f"{size} bytes are more than the limit of {codec.LIMIT}", rule="too-large", path=path
+            )
+        return codec.read(self.store.blob(entry.oid), kind, path=path)
+
+
+def _closed(board: Board, names: Iterable[str]) -> Board:
+    goals: Mapping[str, GoalBoard] = {
+        **board.goals,
+        **{name: replace(board.goals[name], open=False) for name in names if name in board.goals},
+    }
+    return replace(board, goals=goals)
+
+
+def _problem(path: str, error: Invalid) -> Problem:
+    return Problem(path, error.line, error.column, error.rule, error.message, error.remedy)

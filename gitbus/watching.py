@@ -1,0 +1,126 @@
+"""Looking at workers: their signs of life and the new commits on their branches.
+
+Example: ``Tips(hub).look(refs, main, board)`` returns a :class:`~gitbus.incoming.Tip` for every
+branch that holds something which ``main`` does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from gitbus import codec, ids, paths
+from gitbus.board import Board
+from gitbus.errors import Invalid
+from gitbus.history import EXECUTABLE, FILE, SYMLINK, TREE, Entry, Oid
+from gitbus.hub.base import Hub
+from gitbus.incoming import Answer, Crew, FoundFile, Tip, Touched, WorkerCommit
+from gitbus.records import Presence
+
+
+class Sightings:
+    """When each worker's presence was last seen to change, by this conductor's own clock."""
+
+    def __init__(self, hub: Hub) -> None:
+        self.hub = hub
+        self.seen: dict[str, tuple[Oid, Presence | None, datetime]] = {}
+
+    def look(self, refs: Mapping[str, Oid], board: Board, now: datetime) -> dict[str, Crew]:
+        """Return the crew as it is now."""
+        crew = {
+            name: Crew(name, frozenset(worker.capabilities), worker.capacity, healthy=True)
+            for name, worker in board.workers.items()
+            if worker.ci
+        }
+        for ref, oid in refs.items():
+            if ref.startswith(paths.PRESENCE):
+                found = self._sight(
+                    ref.removeprefix(paths.PRESENCE), oid, board.bus.conductor.worker_ttl, now
+                )
+                if found:
+                    crew[found.id] = found
+        return crew
+
+    def _sight(self, name: str, oid: Oid, ttl: timedelta, now: datetime) -> Crew | None:
+        known = self.seen.get(name)
+        if known is None or known[0] != oid:
+            presence = self._read(name, oid)
+            first = presence.announced_at if presence and known is None else now
+            known = self.seen[name] = (oid, presence, min(first, now))
+        _, presence, at = known
+        if presence is None:
+            return None
+        healthy = not presence.gone and now - at < ttl
+        return Crew(name, frozenset(presence.capabilities), presence.capacity, healthy, presence.nonce)
+
+    def _read(self, name: str, oid: Oid) -> Presence | None:
+        entry = self.hub.store.entry(oid, "presence.yaml")
+        if entry is None or self.hub.store.size(entry.oid) > codec.LIMIT:
+            return None
+        try:
+            presence = codec.read(self.hub.store.blob(entry.oid), Presence, path="presence.yaml")
+        except Invalid:
+            return None
+        return presence if presence.worker == name else None
+
+
+class Tips:
+    """The new commits on workers' branches."""
+
+    def __init__(self, hub: Hub) -> None:
+        self.hub = hub
+        self.absorbed: dict[str, Oid] = {}  # branch → the tip that main is known to hold
+
+    def look(self, refs: Mapping[str, Oid], main: Oid, board: Board) -> tuple[Tip, ...]:
+        """Return the branches that hold something new, by worker."""
+        tips = []
+        for ref, oid in sorted(refs.items()):
+            if not ref.startswith(paths.WORKERS) or self.absorbed.get(ref) == oid:
+                continue
+            worker = ref.removeprefix(paths.WORKERS)
+            refused = board.branch_refusals.get(worker)
+            if refused is not None and refused.tip == oid:
+                continue
+            new = self.hub.store.between([oid], [main])
+            if not new:
+                self.absorbed[ref] = oid
+                continue
+            tips.append(Tip(worker, oid, tuple(self.commit(one, worker, board) for one in new)))
+        return tuple(tips)
+
+    def commit(self, oid: Oid, worker: str, board: Board) -> WorkerCommit:
+        """Return one commit of a worker, with all that is needed to judge it."""
+        store = self.hub.store
+        commit = store.commit(oid)
+        parent = store.commit(commit.parents[0]).tree if commit.parents else None
+        deltas = store.diff(parent, commit.tree)
+        touched = tuple(Touched(one.path, one.new, self._size(one.new)) for one in deltas)
+        answers = tuple(answer for one in touched if (answer := self._answer(commit.tree, one, board)))
+        owner = board.bus.workers.get(worker)
+        signed = not (owner and owner.keys) or store.signature(oid, owner.keys).verdict == "good"
+        return WorkerCommit(oid, commit.parents, touched, answers, signed)
+
+    def _size(self, entry: Entry | None) -> int:
+        if entry is None or entry.mode not in (FILE, EXECUTABLE, SYMLINK):
+            return 0
+        return self.hub.store.size(entry.oid)
+
+    def _answer(self, tree: Oid, touched: Touched, board: Board) -> Answer | None:
+        match touched.path.split("/"):
+            case ["goals", goal, "results", name] if name.endswith(".yaml") and touched.entry is not None:
+                task = name.removesuffix(".yaml")
+            case _:
+                return None
+        small = touched.size <= board.bus.limits.record
+        data = self.hub.store.blob(touched.entry.oid) if small else None
+        found = self.hub.store.diff(None, tree, paths.artifacts(goal, task))
+        prefix = len(paths.artifacts(goal, task)) + 1
+        artifacts = {one.path[prefix:]: self._file(one.new, board) for one in found if one.new is not None}
+        return Answer(goal, task, touched.path, touched.entry, touched.size, data, artifacts)
+
+    def _file(self, entry: Entry, board: Board) -> FoundFile:
+        size = self._size(entry)
+        if entry.mode == TREE or size > board.bus.limits.artifact:
+            return FoundFile(entry, size, None)
+        data = self.hub.store.blob(entry.oid)
+        return FoundFile(entry, size, ids.sha256(data), ids.why_not_text(data))
