@@ -27,9 +27,11 @@ from gitbus.hub.base import Hub
 from gitbus.hub.run import Git, environment
 from gitbus.proof.approval import prove_approval
 from gitbus.proof.bus import Effective, effective
-from gitbus.proof.common import parent_tree, read_entry, signer, trailers
 from gitbus.proof.leases import proved_resolutions
 from gitbus.proof.line import line_findings
+from gitbus.proof.messages import trailers
+from gitbus.proof.reads import parent_tree, read_entry
+from gitbus.proof.standing import signer
 from gitbus.records import Item, Lease, Receipt, Review, Task
 from gitbus.states import NONE, may
 

@@ -23,7 +23,7 @@ from gitbus.change import Change
 from gitbus.clock import utc_now
 from gitbus.errors import HubMoved
 from gitbus.flow.absorb import absorb
-from gitbus.flow.goals import assign, cancel, lose, release, reopen, settle
+from gitbus.flow.goals import cancel, lose, place, reopen, settle
 from gitbus.flow.items import demote, expire, persist, revise, route, score, strand, strand_broken
 from gitbus.flow.sending import broken_rules
 from gitbus.forge.plain import Approvals
@@ -41,8 +41,7 @@ STAGES: tuple[Stage, ...] = (
     cancel,
     lose,
     reopen,
-    release,
-    assign,
+    place,
     persist,
     score,
     route,

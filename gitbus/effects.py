@@ -5,7 +5,7 @@ a push, an fsync, a connection, a protocol line, a receipt) calls :func:`effect`
 does so. In production that is a call of nothing. A test sets :data:`hook`, numbers the effects
 and kills the process, or raises, at the n-th.
 
-Names in use: ``object-write``, ``ref-move``, ``push``, ``fsync``, ``file-write``, ``connect``,
+Names in use: ``object-write``, ``ref-move``, ``fetch``, ``push``, ``fsync``, ``file-write``, ``connect``,
 ``protocol-line``, ``deliver``, ``journal``.
 """
 

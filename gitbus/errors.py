@@ -57,6 +57,8 @@ class Invalid(Refused):
         line: line, from 1; 0 where no line applies.
         column: column, from 1; 0 where none applies.
         remedy: what to do about it.
+
+    ``others`` holds what else is wrong with the same record, once its reader has found more.
     """
 
     def __init__(
@@ -73,12 +75,13 @@ class Invalid(Refused):
         self.path = path
         self.line = line
         self.column = column
+        self.others: tuple[Invalid, ...] = ()
         where = ":".join(str(part) for part in (path or "<input>", line, column) if part)
         super().__init__(message, rule=rule, remedy=remedy, place=where)
 
     def at(self, path: str) -> Invalid:
         """Return the same error, placed in the file ``path``."""
-        return Invalid(
+        moved = Invalid(
             self.message,
             rule=self.rule,
             path=path,
@@ -86,6 +89,8 @@ class Invalid(Refused):
             column=self.column,
             remedy=self.remedy,
         )
+        moved.others = tuple(other.at(path) for other in self.others)
+        return moved
 
 
 class NoBus(Refused):

@@ -55,6 +55,12 @@ class Graph:
     states: Mapping[str, str]
     results: Mapping[str, Result]
 
+    def after(self, result: Result) -> Graph:
+        """Return the graph once a result was taken that leaves the goal's shape as it is."""
+        states = {**self.states, result.task: "done"}
+        results = {**self.results, result.task: result}
+        return Graph(self.goal, self.tasks, self.groups, self.broken, states, results)
+
     @cached_property
     def needed(self) -> frozenset[str]:
         """The tasks that another task needs."""

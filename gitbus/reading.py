@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from gitbus import codec, paths
 from gitbus.board import Board, File, GoalBoard, Problem
+from gitbus.codec.emitting import scalar
 from gitbus.errors import Invalid
 from gitbus.history import FILE, TREE, Entry, Oid
 from gitbus.hub.base import Store
@@ -31,6 +32,8 @@ class Reader:
         store: where the objects are.
         root: the commit that began the bus.
     """
+
+    folders: tuple[str, ...] = FOLDERS
 
     def __init__(self, store: Store, root: Oid) -> None:
         self.store = store
@@ -88,7 +91,7 @@ class Reader:
         top = self.store.tree(tree)
         files: list[tuple[str, File | None]] = []
         closed: list[str] = []
-        for folder in FOLDERS:
+        for folder in self.folders:
             entry = top.get(folder)
             if entry is None or entry.mode != TREE:
                 continue
@@ -127,7 +130,7 @@ class Reader:
             yield delta.path, self._file(delta.path, delta.new)
 
     def _warm(self, board: Board, before: Oid, after: Oid) -> Board:
-        deltas = [delta for folder in FOLDERS for delta in self.store.diff(before, after, folder)]
+        deltas = [delta for folder in self.folders for delta in self.store.diff(before, after, folder)]
         touched = {delta.path.split("/")[1] for delta in deltas if delta.path.startswith("goals/")}
         stale = [name for name in touched if name in board.goals and not board.goals[name].open]
         for name in stale:
@@ -172,6 +175,45 @@ class Reader:
                 f"{size} bytes are more than the limit of {codec.LIMIT}", rule="too-large", path=path
             )
         return codec.read(self.store.blob(entry.oid), kind, path=path)
+
+
+class TaskReader(Reader):
+    """Boards as one worker needs them: its own tasks, and the artifacts that they are given.
+
+    Everything else is left out, so that a worker's look costs what is new for *it*. What gitbus
+    wrote is canonical, so a task that is somebody else's is told by one line of its text.
+
+    Args:
+        store: where the objects are.
+        root: the commit that began the bus.
+        worker: the worker's name.
+    """
+
+    folders = ("goals", "refused")
+
+    def __init__(self, store: Store, root: Oid, worker: str) -> None:
+        super().__init__(store, root)
+        self._mine = f"\nworker: {scalar(worker)}\n".encode()
+
+    def _file(self, path: str, entry: Entry | None) -> File | None:
+        match path.split("/"):
+            case ["goals", _, "tasks", _] if entry is not None and self._is_others(entry):
+                return File(entry)
+            case ["goals", _, "tasks" | "artifacts", *_] | ["refused", _]:
+                return super()._file(path, entry)
+            case _:
+                return None
+
+    def _is_others(self, entry: Entry) -> bool:
+        """Say whether a task's file says by itself that this worker has nothing to do with it now."""
+        if entry.mode != FILE or self.store.size(entry.oid) > codec.LIMIT:
+            return False
+        data = self.store.blob(entry.oid)
+        return data.startswith(CANONICAL_TASK) and not (self._mine in data and ASSIGNED in data)
+
+
+ASSIGNED = b"\nstate: assigned\n"
+CANONICAL_TASK = b"apiVersion: gitbus/v1\nkind: Task\n"
 
 
 def _closed(board: Board, names: Iterable[str]) -> Board:

@@ -15,7 +15,7 @@ TASK: frozenset[tuple[str, str, str]] = frozenset(
     (source, target, verb)
     for verb, pairs in {
         "release": [(NONE, "ready"), ("skipped", "ready"), ("ready", "ready")],
-        "assign": [("ready", "assigned")],
+        "assign": [(state, "assigned") for state in (NONE, "skipped", "ready")],
         "absorb": [
             ("assigned", "done"),
             ("ready", "done"),  # a lost attempt's result that still came first

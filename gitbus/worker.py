@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from gitbus import __version__, codec, graph, paths
+from gitbus import __version__, codec, paths
 from gitbus.board import Board
 from gitbus.change import plain
 from gitbus.clock import utc_now
@@ -36,7 +36,7 @@ from gitbus.flow.absorb import absorb
 from gitbus.history import Entry, Oid
 from gitbus.hub.base import Author, Draft, Hub, RefMove
 from gitbus.incoming import Inbox, Tip
-from gitbus.reading import Reader
+from gitbus.reading import Reader, TaskReader
 from gitbus.records import Presence, Refusal, Result, Task
 from gitbus.records.work import Failure
 from gitbus.runner.base import Answer, Job, Runner
@@ -85,7 +85,10 @@ class WorkerActor:
         self.offer = offer
         self.run = run
         self.now = now
-        self.reader = Reader(hub.store, root)
+        self.reader = TaskReader(hub.store, root, offer.name)
+        self.whole = Reader(
+            hub.store, root
+        )  # to judge what it is about to push, where that needs a whole goal
         self.tips = Tips(hub)
         self.branch = paths.WORKERS + offer.name
         self.cancelled = threading.Event()
@@ -264,14 +267,10 @@ class WorkerActor:
         return False
 
     def _job(self, board: Board, task: Task) -> Job:
-        part = board.goals[task.goal]
-        whole = graph.of(board, part)
-        needed = [name for need in task.needs for name in whole.members(need)]
+        artifacts = board.goals[task.goal].artifacts
         inputs = {
-            name: {
-                path: self.hub.store.blob(entry.oid) for path, entry in part.artifacts.get(name, {}).items()
-            }
-            for name in needed
+            name: {path: self.hub.store.blob(entry.oid) for path, entry in artifacts.get(name, {}).items()}
+            for name in task.needs
         }
         left = (task.deadline - self.now()).total_seconds() if task.deadline else None
         return Job(task, self.offer.name, inputs, board.bus.limits, left)
@@ -295,9 +294,10 @@ class WorkerActor:
             return []
         tip = refs.get(self.branch)
         base, replaces = self._base(tip, refs[self.hub.main], board)
-        commit = base
-        for batch in self._batches(board, base):
-            commit = self._commit(commit, batch)
+        answers = [
+            (task, self._mended(refs, board, base, task, answer)) for task, answer in self.waiting.values()
+        ]
+        commit = self._commit(base, answers)
         return [RefMove(self.branch, tip, commit, replace=replaces)]
 
     def _base(self, tip: Oid | None, main: Oid, board: Board) -> tuple[Oid, bool]:
@@ -309,23 +309,17 @@ class WorkerActor:
             return main, True
         return (main, False) if self.hub.store.is_ancestor(tip, main) else (tip, False)
 
-    def _batches(self, board: Board, base: Oid) -> list[list[tuple[Task, Answer]]]:
-        """Return the waiting answers, each mended where the conductor would refuse it, in commits."""
-        found = list(self.waiting.values())
-        if not self._refused(board, base, found):
-            return [found]
-        mended = []
-        for task, answer in found:
-            refusal = self._refused(board, base, [(task, answer)])
-            mended.append(
-                (
-                    task,
-                    _failed(task, self.offer.name, f"{refusal.rule}: {refusal.message}")
-                    if refusal
-                    else answer,
-                )
-            )
-        return [mended]
+    def _mended(self, refs: Mapping[str, Oid], board: Board, base: Oid, task: Task, answer: Answer) -> Answer:
+        """Return an answer as it is pushed: a failure that says why, where the conductor would refuse it."""
+        result = answer.result
+        if len(codec.write(result)) > board.bus.limits.record:
+            return _failed(task, self.offer.name, "too-large: the result is larger than limits.record")
+        if not (answer.files or result.items or result.tasks or result.evidence):
+            return answer
+        if result.items or result.tasks or result.evidence:
+            board = self.whole.opened(self.whole.board(refs[self.hub.main]), [task.goal])
+        refusal = self._refused(board, base, [(task, answer)])
+        return _failed(task, self.offer.name, f"{refusal.rule}: {refusal.message}") if refusal else answer
 
     def _refused(self, board: Board, base: Oid, answers: list[tuple[Task, Answer]]) -> Refusal | None:
         """Return what the conductor would refuse of these answers."""

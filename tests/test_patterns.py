@@ -6,7 +6,7 @@ import re
 import time
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gitbus import patterns
@@ -57,15 +57,22 @@ def test_what_can_run_away_or_is_none_is_refused(pattern: str) -> None:
 
 
 def test_cost_grows_with_what_repeats_can_share_out() -> None:
-    assert patterns.cost("^a", 1000) == patterns.cost(r"^\d+$", 10) ** 0 * 1001
+    assert patterns.cost("^a", 1000) == 1001
     assert patterns.cost(r"^\d+\.\d+$", 100) == patterns.cost(r"^\d+$", 100)
     assert patterns.cost("a*a*", 100) > patterns.cost("a*", 100) > patterns.cost("^a", 100)
 
 
-PARTS = st.sampled_from(["a", "b", "a*", "b+", "[ab]*", ".*", "a?", "(a|b)", "(ab)*", "(a*b)+", "(ba*)*", "[^a]+"])
+PARTS = st.sampled_from(
+    ["a", "b", "a*", "b+", "[ab]*", ".*", "a?", "(a|b)", "(ab)*", "(a*b)+", "(ba*)*", "[^a]+"]
+)
 
 
-@given(st.lists(PARTS, min_size=1, max_size=5).map("".join), st.text("ab", max_size=3), st.text("abc", max_size=1))
+@settings(deadline=None, derandomize=True)
+@given(
+    st.lists(PARTS, min_size=1, max_size=5).map("".join),
+    st.text("ab", max_size=3),
+    st.text("abc", max_size=1),
+)
 def test_what_is_fine_takes_no_longer_than_its_cost(pattern: str, seed: str, end: str) -> None:
     assume(patterns.why_not(pattern) is None)
     length = 200

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -16,7 +16,9 @@ from gitbus import schema
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from([0.5, 1.0, "", "a", "ab"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", "c"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", "c"]), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 SCHEMAS = st.recursive(
@@ -35,21 +37,28 @@ SCHEMAS = st.recursive(
     ),
     lambda inner: st.one_of(
         st.fixed_dictionaries({"items": inner}),
-        st.fixed_dictionaries({"properties": st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2)}),
+        st.fixed_dictionaries(
+            {"properties": st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2)}
+        ),
         st.fixed_dictionaries({"patternProperties": st.fixed_dictionaries({"^[ab]": inner})}),
         st.fixed_dictionaries({"additionalProperties": inner}),
         st.fixed_dictionaries({"anyOf": st.lists(inner, min_size=1, max_size=2)}),
         st.fixed_dictionaries({"not": inner}),
-        st.fixed_dictionaries({"allOf": st.lists(inner, min_size=1, max_size=2), "unevaluatedProperties": st.just(False)}),
+        st.fixed_dictionaries(
+            {"allOf": st.lists(inner, min_size=1, max_size=2), "unevaluatedProperties": st.just(False)}
+        ),
     ),
     max_leaves=5,
 )
 
 
+@settings(deadline=None, derandomize=True)
 @given(JSON, SCHEMAS)
 def test_it_judges_as_the_library_does(instance: Any, given_schema: dict[str, Any]) -> None:
     if schema.check(given_schema) is None:
-        assert (schema.errors(instance, given_schema) == []) == Draft202012Validator(given_schema).is_valid(instance)
+        assert (schema.errors(instance, given_schema) == []) == Draft202012Validator(given_schema).is_valid(
+            instance
+        )
     else:
         assert "patternProperties" in json.dumps(given_schema)
         assert "unevaluatedProperties" in json.dumps(given_schema)
@@ -98,7 +107,11 @@ def test_what_is_no_schema_is_told(made: Any, words: str) -> None:
         {},
         {"properties": {"pattern": {"type": "string"}, "$ref": {"type": "string"}}},
         {"$defs": {"a": {"$anchor": "x"}}, "items": {"$ref": "#x"}},
-        {"$id": "https://example.com/a", "$defs": {"b": {"$id": "b", "type": "string"}}, "items": {"$ref": "b"}},
+        {
+            "$id": "https://example.com/a",
+            "$defs": {"b": {"$id": "b", "type": "string"}},
+            "items": {"$ref": "b"},
+        },
         {"$ref": "https://json-schema.org/draft/2020-12/schema"},
         {"$schema": schema.DIALECT, "format": "email", "x-own": [1]},
         {"examples": [{"$ref": "nowhere"}], "const": {"pattern": "("}},
@@ -129,14 +142,17 @@ DOUBLING = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in ran
         ([{"n": n % 2} for n in range(60_000)], {"uniqueItems": True}),
         ({"a" * 100_000: 1}, {"patternProperties": {"a*a*b": False}}),
         ({"a" * 100_000: 1}, {"patternProperties": {"a*a*b": {}}, "additionalProperties": False}),
-        ([1] * 400_000, {"items": {"type": "integer"}}),
-        (1, {"enum": list(range(400_000))}),
+        ([1] * 40_000, {"items": {"type": "integer"}}),
+        (1, {"enum": list(range(40_000))}),
     ],
 )
-def test_it_always_ends_and_an_answer_that_is_not_known_is_a_no(instance: Any, made: dict[str, Any]) -> None:
+def test_it_always_ends_and_an_answer_that_is_not_known_is_a_no(
+    instance: Any, made: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "MAX_STEPS", 20_000)
     begun = time.process_time()
     assert schema.errors(instance, made) != []
-    assert time.process_time() - begun < 20
+    assert time.process_time() - begun < 10
 
 
 def test_numbers_that_are_the_same_are_not_unique_and_true_is_not_one() -> None:

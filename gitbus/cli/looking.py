@@ -265,7 +265,7 @@ def log(
 
     Example: gitbus log release-1-0.mail.announce
     """
-    from gitbus.proof.common import trailers
+    from gitbus.proof.messages import trailers
 
     with the_bus() as bus:
         store = bus.hub.store

@@ -8,8 +8,9 @@ Example: ``read(write(task), Task) == task``.
 
 from gitbus.codec.editing import edit, remove
 from gitbus.codec.emitting import emit
-from gitbus.codec.loading import Loaded, load
-from gitbus.codec.validating import LIMIT, kind_of_path, problems, read, read_any, write
+from gitbus.codec.kinds import kind_of_path
+from gitbus.codec.loading import LIMIT, Loaded, load
+from gitbus.codec.validating import problems, read, read_any, write
 
 __all__ = [
     "LIMIT",

@@ -77,7 +77,7 @@ def non_finite(text: str) -> BadScalar:
 
 
 def _whole(text: str) -> int:
-    if len(text) > MAX_DIGITS:
+    if len(text.lstrip("+-")) > MAX_DIGITS:
         raise _too_long()
     return int(text)
 

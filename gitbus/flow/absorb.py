@@ -51,6 +51,7 @@ class _Batch:
     sources: dict[tuple[str, str], Oid] = field(default_factory=dict)
     tasks: dict[tuple[str, str], Task] = field(default_factory=dict)
     results: dict[str, dict[str, Result]] = field(default_factory=dict)
+    graphs: dict[str, graph.Graph] = field(default_factory=dict)
 
     def task(self, goal: str, task: str) -> Task | None:
         part = self.board.goals.get(goal)
@@ -61,11 +62,26 @@ class _Batch:
         self.writes[paths.task(task.goal, task.id)] = task
 
     def graph(self, goal: str) -> graph.Graph | None:
+        """Return a goal's graph as this batch leaves it; built once, as long as it keeps its shape."""
         part = self.board.goals.get(goal)
         if part is None or part.goal is None:
             return None
-        tasks = {**part.tasks, **{name: task for (of, name), task in self.tasks.items() if of == goal}}
-        return graph.of(self.board, part, tasks, {**part.results, **self.results.get(goal, {})})
+        if goal not in self.graphs:
+            mine = {name: task for (of, name), task in self.tasks.items() if of == goal}
+            results = {**part.results, **self.results.get(goal, {})}
+            self.graphs[goal] = graph.of(self.board, part, {**part.tasks, **mine}, results)
+        return self.graphs[goal]
+
+    def took(self, result: Result) -> None:
+        """Take a result into what later answers of this batch are judged by."""
+        self.results.setdefault(result.goal, {})[result.task] = result
+        known = self.graphs.get(result.goal)
+        if known is not None:
+            fixed = not any(node.expands or node.foreach for node in known.goal.tasks.values())
+            if fixed:
+                self.graphs[result.goal] = known.after(result)
+            else:
+                del self.graphs[result.goal]
 
     def note(self, line: str, thread: Thread) -> None:
         self.lines.append(line)
@@ -254,6 +270,8 @@ def _check(batch: _Batch, task: Task, result: Result, answer: Answer) -> None:
     _check_files(batch, result, answer)
     part = batch.board.goals[answer.goal]
     _check_evidence(part, result, answer)
+    if not _makes_more(part, task, result):
+        return
     whole = batch.graph(answer.goal)
     planned = whole.tasks.get(task.id) if whole else None
     if whole is None or planned is None:
@@ -267,6 +285,12 @@ def _check(batch: _Batch, task: Task, result: Result, answer: Answer) -> None:
         proposals(whole, planned, result, files, batch.board.bus)
     except ProposalRefused as error:
         raise _No(error.rule, _place(answer, error.place), plain(error.message, 300)) from None
+
+
+def _makes_more(part: GoalBoard, task: Task, result: Result) -> bool:
+    """Say whether a result gives rise to items or tasks, for which the whole goal has to be looked at."""
+    node = part.goal.tasks.get(task.id) if part.goal else None
+    return node is None or node.item is not None or bool(result.items) or result.tasks is not None
 
 
 def _check_files(batch: _Batch, result: Result, answer: Answer) -> None:
@@ -355,7 +379,7 @@ def _accept(batch: _Batch, task: Task, result: Result, answer: Answer, commit: O
         batch.writes[f"{folder}/{old}"] = None
     for artifact in result.artifacts:
         batch.writes[f"{folder}/{artifact.path}"] = answer.artifacts[artifact.path].entry
-    batch.results.setdefault(task.goal, {})[task.id] = result
+    batch.took(result)
     batch.sources[task.goal, task.id] = commit
     shown = "ok" if result.confidence is None else f"ok, {result.confidence:g}"
     _note(batch, task.goal, task.id, result.attempt, result.worker, shown)

@@ -1,10 +1,10 @@
-"""The stages of a goal's tasks: cancel, lose, reopen, release, assign, settle. All pure.
+"""The stages of a goal's tasks: cancel, lose, reopen, place, settle. All pure.
 
 Each takes the board, what came in and the time, and returns the commits to make. They run in this
 order, each on the board that the one before left.
 
-Example: a task whose needs are met becomes ``ready`` by :func:`release` and, in the same tick,
-``assigned`` by :func:`assign`.
+Example: a task whose needs are met becomes ``ready`` by :func:`place`, or ``assigned`` at once
+where a healthy worker has room for it.
 """
 
 from __future__ import annotations
@@ -155,20 +155,31 @@ def reopen(board: Board, inbox: Inbox, now: datetime) -> list[Change]:
     return _changes("reopen", opened, reports)
 
 
-# --- release
+# --- release and assign
 
 
-def release(board: Board, inbox: Inbox, now: datetime) -> list[Change]:  # noqa: ARG001 - a stage
-    """Make ready what has its needs, and skip what will never have them.
+def place(board: Board, inbox: Inbox, now: datetime) -> list[Change]:
+    """Make ready what has its needs, give it to a worker, and skip what nobody will ever do.
 
-    Skipping one task may decide another, so this goes on until nothing more follows.
+    A task that is given out at once is released and assigned by one commit.
     """
+    ready, unmet = _all_released(board, now)
+    writes: dict[str, Content] = {paths.task(task.goal, task.id): task for task, _ in (*ready, *unmet)}
+    released = board.after(Change("release", "", writes)) if writes else board
+    given, absent = _all_assigned(released, inbox, now)
+    taken = {(task.goal, task.id) for task, _ in (*given, *absent)}
+    left = [one for one in ready if (one[0].goal, one[0].id) not in taken]
+    return _changes("release", left) + _changes("skip", [*unmet, *absent]) + _changes("assign", given)
+
+
+def _all_released(board: Board, now: datetime) -> tuple[list[tuple[Task, str]], list[tuple[Task, str]]]:
+    """Return what becomes ready, and what is skipped for its needs; one may decide the other."""
     ready: list[tuple[Task, str]] = []
     skipped: list[tuple[Task, str]] = []
     for part in live(board):
         for task, what in _released(board, part, now):
             (ready if task.state == "ready" else skipped).append((task, what))
-    return _changes("release", ready) + _changes("skip", skipped)
+    return ready, skipped
 
 
 def _released(board: Board, part: GoalBoard, now: datetime) -> Iterator[tuple[Task, str]]:
@@ -206,8 +217,9 @@ def _next(
         return _unresolved(fresh, plain(str(error), 300), now)
     if task is not None and task.state == "ready" and task.inputs == inputs:
         return None
-    ready = fresh.model_copy(update={"state": "ready", "reason": None, "inputs": inputs, "ready_at": now})
-    return ready, "ready"
+    needs = tuple(dict.fromkeys(name for need in planned.needs for name in whole.members(need.task)))
+    update = {"state": "ready", "reason": None, "inputs": inputs, "needs": needs, "ready_at": now}
+    return fresh.model_copy(update=update), "ready"
 
 
 def _inputs(whole: Graph, planned: Planned) -> dict[str, Any]:
@@ -215,7 +227,8 @@ def _inputs(whole: Graph, planned: Planned) -> dict[str, Any]:
         raise Unresolved(whole.broken[planned.id])
     if planned.node.foreach and planned.group is None:
         raise Unresolved(f"foreach.in of {planned.id} gave no list")
-    return {name: resolve(value, whole.scope(planned)) for name, value in planned.node.inputs.items()}
+    scope = whole.scope(planned)
+    return {name: resolve(value, scope) for name, value in planned.node.inputs.items()}
 
 
 def _unresolved(task: Task, why: str, now: datetime) -> tuple[Task, str]:
@@ -242,14 +255,13 @@ def _new_task(part: GoalBoard, planned: Planned, now: datetime) -> Task:
     )
 
 
-# --- assign
+def _all_assigned(
+    board: Board, inbox: Inbox, now: datetime
+) -> tuple[list[tuple[Task, str]], list[tuple[Task, str]]]:
+    """Return the ready tasks that healthy workers get, and those that nobody can do.
 
-
-def assign(board: Board, inbox: Inbox, now: datetime) -> list[Change]:
-    """Give ready tasks to healthy workers; skip what nobody can do once the grace is over.
-
-    The least loaded worker with the capability and room takes it, ties by name; one that failed
-    the same task comes last.
+    The least loaded worker with the capability and room takes one, ties by name; one that failed
+    the same task comes last. What nobody can do is skipped once the grace is over.
     """
     busy = load(board)
     given: list[tuple[Task, str]] = []
@@ -268,7 +280,7 @@ def assign(board: Board, inbox: Inbox, now: datetime) -> list[Change]:
                     f"nobody has {task.capability}",
                 )
             )
-    return _changes("assign", given) + _changes("skip", skipped)
+    return given, skipped
 
 
 def _waiting(board: Board, now: datetime) -> list[tuple[Task, bool]]:

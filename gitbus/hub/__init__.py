@@ -2,6 +2,7 @@
 
 from gitbus.hub.base import Author, Draft, Hub, Moves, RefMove, Store
 from gitbus.hub.create import create_clone, create_hub
+from gitbus.hub.maintaining import maintain
 from gitbus.hub.opening import find_clone, local_state, open_hub
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "create_hub",
     "find_clone",
     "local_state",
+    "maintain",
     "open_hub",
 ]

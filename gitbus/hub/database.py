@@ -1,16 +1,19 @@
 """Raw objects of one repository: one long-lived reader, and writing that is durable before it counts.
 
-Few objects are written as loose ones, many as one pack: a pack costs two fsyncs whatever is in it.
+Rules: what was written is readable at once and on disk after :meth:`Database.flush`, or not at all;
+few objects are written as loose ones, many as one pack, which costs two fsyncs whatever is in it.
 
 Example: ``Database(git).read(oid)`` returns ``("blob", b"…")``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import subprocess
 import tempfile
+import threading
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
@@ -23,12 +26,17 @@ from gitdb.pack import PackEntity
 from gitbus.effects import effect
 from gitbus.errors import Unreachable
 from gitbus.history import Oid
+from gitbus.hub.objects import OID
 from gitbus.hub.run import Git
 
-LOOSE = 8
+LOOSE = 2
 """Up to so many objects are written loose, more as one pack."""
 
-_CACHED = 64 << 20
+CACHED = 64 << 20
+"""Bytes of objects that are kept in memory."""
+
+Raw = tuple[str, bytes]
+"""An object's kind and its bytes."""
 
 
 class Database:
@@ -41,93 +49,107 @@ class Database:
     def __init__(self, git: Git) -> None:
         self.git = git
         self.objects = git.git_dir / "objects"
+        self.pending: dict[Oid, Raw] = {}
         self._reader: subprocess.Popen[bytes] | None = None
-        self._cache: OrderedDict[Oid, tuple[str, bytes]] = OrderedDict()
+        self._talking = threading.RLock()
+        self._cache: OrderedDict[Oid, Raw] = OrderedDict()
         self._cached = 0
-        self.pending: dict[Oid, tuple[str, bytes]] = {}
 
     # --- reading
 
-    def read(self, oid: Oid) -> tuple[str, bytes]:
+    def read(self, oid: Oid) -> Raw:
         """Return an object's kind and bytes.
 
         Raises:
             KeyError: there is none of this id.
+            Unreachable: the repository cannot be read.
         """
-        found = self.pending.get(oid) or self._cache.get(oid)
-        if found is None:
-            kind, size = self._ask(f"contents {oid}", oid)
-            found = (kind, self._take(size))
-            self._keep(oid, found)
-        elif oid in self._cache:
-            self._cache.move_to_end(oid)
-        return found
+        with self._talking:
+            found = self._known(oid)
+            if found is None:
+                found = self._ask("contents", oid)
+                self._keep(oid, found)
+            return found
 
     def size(self, oid: Oid) -> int:
-        """Return an object's size in bytes.
+        """Return an object's size in bytes, without loading it.
 
         Raises:
             KeyError: there is none of this id.
+            Unreachable: the repository cannot be read.
         """
-        found = self.pending.get(oid) or self._cache.get(oid)
-        return len(found[1]) if found else self._ask(f"info {oid}", oid)[1]
+        with self._talking:
+            found = self._known(oid)
+            return len(found[1]) if found else int(self._ask("info", oid)[1])
 
-    def _ask(self, request: str, oid: Oid) -> tuple[str, int]:
-        reader = self._process()
-        if reader.stdin is None or reader.stdout is None:
+    def _known(self, oid: Oid) -> Raw | None:
+        found = self.pending.get(oid)
+        if found is None and oid in self._cache:
+            self._cache.move_to_end(oid)
+            found = self._cache[oid]
+        return found
+
+    def _ask(self, request: str, oid: Oid) -> Raw:
+        if not OID.fullmatch(oid):
             raise KeyError(oid)
+        for _ in range(2):  # a reader that somebody ended is started once more
+            answer = self._exchange(request, oid)
+            if answer is not None:
+                return answer
+        raise Unreachable(
+            f"{self.git.git_dir} cannot be read", rule="hub-gone", remedy="is it there, and a git repository?"
+        )
+
+    def _exchange(self, request: str, oid: Oid) -> Raw | None:
+        """Ask the reader; None where it has ended. An answer left unread would be taken for the next one's."""
         try:
-            reader.stdin.write(request.encode() + b"\n")
-            reader.stdin.flush()
-        except BrokenPipeError:
+            return self._answer(request, oid)
+        except KeyError:
+            raise
+        except BaseException as error:
             self.close()
-            raise Unreachable(f"{self.git.git_dir} cannot be read", rule="hub-gone") from None
-        answer = reader.stdout.readline().split()
-        if len(answer) != 3:
-            if not answer:
-                self.close()
-                raise Unreachable(f"{self.git.git_dir} cannot be read", rule="hub-gone")
-            raise KeyError(oid)
-        return answer[1].decode(), int(answer[2])
+            if isinstance(error, BrokenPipeError | EOFError):
+                return None
+            raise
 
-    def _take(self, size: int) -> bytes:
-        reader = self._process()
-        if reader.stdout is None:
-            raise Unreachable(f"{self.git.git_dir} cannot be read", rule="hub-gone")
-        data = reader.stdout.read(size + 1)
-        return data[:-1]
-
-    def _process(self) -> subprocess.Popen[bytes]:
-        if self._reader is None or self._reader.poll() is not None:
+    def _answer(self, request: str, oid: Oid) -> Raw:
+        if self._reader is None:
             self._reader = self.git.start("cat-file", "--batch-command")
-        return self._reader
+        give, take = self._reader.stdin, self._reader.stdout
+        if give is None or take is None:
+            raise EOFError
+        give.write(f"{request} {oid}\n".encode())
+        give.flush()
+        match take.readline().split():
+            case [name, kind, size] if name == oid.encode():
+                data = take.read(int(size) + 1)[:-1] if request == "contents" else size
+                return kind.decode(), data
+            case [name, b"missing"] if name == oid.encode():
+                raise KeyError(oid)
+            case _:
+                raise EOFError
 
-    def _keep(self, oid: Oid, found: tuple[str, bytes]) -> None:
-        if len(found[1]) > _CACHED // 16:
+    def _keep(self, oid: Oid, found: Raw) -> None:
+        if oid in self._cache or len(found[1]) > CACHED // 16:
             return
         self._cache[oid] = found
         self._cached += len(found[1]) + 200
-        while self._cached > _CACHED:
+        while self._cached > CACHED:
             _, (_, data) = self._cache.popitem(last=False)
             self._cached -= len(data) + 200
 
     def close(self) -> None:
-        """End the reader."""
-        if self._reader is not None:
-            if self._reader.stdin:
-                self._reader.stdin.close()
-            if self._reader.stdout:
-                self._reader.stdout.close()
-            self._reader.terminate()
-            self._reader.wait()
-            self._reader = None
+        """End the reader; the next read starts another."""
+        with self._talking:
+            reader, self._reader = self._reader, None
+            if reader is not None:
+                end(reader)
 
     # --- writing
 
     def write(self, oid: Oid, kind: str, data: bytes) -> None:
         """Take an object; it can be read at once and is durable after :meth:`flush`."""
-        if oid not in self._cache:
-            self.pending[oid] = (kind, data)
+        self.pending[oid] = (kind, data)
 
     def flush(self) -> None:
         """Make what was written durable.
@@ -135,61 +157,77 @@ class Database:
         Raises:
             Unreachable: the disk does not take it (rule ``disk``); the objects stay pending.
         """
-        if not self.pending:
-            return
-        effect("object-write", f"{len(self.pending)} objects")
-        try:
-            if len(self.pending) <= LOOSE:
-                self._write_loose(self.pending)
-            else:
-                self._write_pack(self.pending)
-        except OSError as error:
-            raise Unreachable(
-                f"objects cannot be written to {self.objects}: {error.strerror}",
-                rule="disk",
-                remedy="free some space or mend the rights; nothing was changed",
-            ) from None
-        for oid, found in self.pending.items():
-            self._keep(oid, found)
-        self.pending = {}
+        with self._talking:
+            if not self.pending:
+                return
+            try:
+                if len(self.pending) <= LOOSE:
+                    self._write_loose(self.pending)
+                else:
+                    self._write_pack(self.pending)
+            except OSError as error:
+                raise Unreachable(
+                    f"objects cannot be written to {self.objects}: {error.strerror}",
+                    rule="disk",
+                    remedy="free some space or mend the rights; nothing was changed",
+                ) from None
+            for oid, found in self.pending.items():
+                self._keep(oid, found)
+            self.pending = {}
 
-    def _write_loose(self, objects: Mapping[Oid, tuple[str, bytes]]) -> None:
+    def _write_loose(self, objects: Mapping[Oid, Raw]) -> None:
         folders = set()
         for oid, (kind, data) in objects.items():
             folder = self.objects / oid[:2]
+            folders.add(folder)
             target = folder / oid[2:]
             if target.exists():
+                os.utime(target)  # so that nobody prunes it as old
                 continue
-            folder.mkdir(exist_ok=True)
+            self._make_folder(folder)
             whole = b"%s %d\0" % (kind.encode(), len(data)) + data
-            with _temporary(folder) as (handle, name):
-                _write_all(handle, zlib.compress(whole, 1))
-                _durable(handle, name)
-                name.chmod(0o444)
-                name.replace(target)
-            folders.add(folder)
-        for folder in folders:
+            _put(target, zlib.compress(whole, 1))
+        for folder in sorted(folders):
             sync_folder(folder)
 
-    def _write_pack(self, objects: Mapping[Oid, tuple[str, bytes]]) -> None:
+    def _write_pack(self, objects: Mapping[Oid, Raw]) -> None:
         folder = self.objects / "pack"
-        folder.mkdir(exist_ok=True)
+        self._make_folder(folder)
         pack, index = io.BytesIO(), io.BytesIO()
-        streams = [
+        streams = (
             OStream(bytes.fromhex(oid), kind.encode(), len(data), io.BytesIO(data))
             for oid, (kind, data) in objects.items()
-        ]
-        checksum, _ = PackEntity.write_pack(
-            streams, pack.write, index.write, object_count=len(streams), zlib_compression=1
         )
-        stem = folder / f"pack-{checksum.hex()}"
-        for content, target in ((pack, stem.with_suffix(".pack")), (index, stem.with_suffix(".idx"))):
-            with _temporary(folder) as (handle, name):
-                _write_all(handle, content.getvalue())
-                _durable(handle, name)
-                name.chmod(0o444)
-                name.replace(target)
+        checksum, _ = PackEntity.write_pack(
+            streams, pack.write, index.write, object_count=len(objects), zlib_compression=1
+        )
+        stem = f"pack-{checksum.hex()}"
+        _put(folder / f"{stem}.pack", pack.getvalue())
+        _put(folder / f"{stem}.idx", index.getvalue())  # the last: git sees a pack by its index
         sync_folder(folder)
+
+    def _make_folder(self, folder: Path) -> None:
+        """Make a folder of objects with the rights of the object store, which several users may share."""
+        if folder.is_dir():
+            return
+        folder.mkdir(exist_ok=True)
+        with contextlib.suppress(OSError):
+            folder.chmod(self.objects.stat().st_mode & 0o7777)
+        sync_folder(self.objects)
+
+
+def _put(target: Path, data: bytes) -> None:
+    """Put a file in its place, whole and durable, or not at all."""
+    with _temporary(target.parent) as (handle, name):
+        effect("object-write", f"{target.name} as {name.name}")
+        view = memoryview(data)
+        while view:
+            view = view[os.write(handle, view) :]
+        os.fchmod(handle, 0o444)
+        effect("fsync", target.name)
+        os.fsync(handle)
+        effect("object-write", target.name)
+        name.replace(target)
 
 
 @contextmanager
@@ -203,22 +241,21 @@ def _temporary(folder: Path) -> Iterator[tuple[int, Path]]:
         path.unlink(missing_ok=True)
 
 
-def _write_all(handle: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(handle, view) :]
-
-
-def _durable(handle: int, name: Path) -> None:
-    effect("fsync", name.name)
-    os.fsync(handle)
-
-
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable."""
     effect("fsync", folder.name)
-    handle = os.open(folder, os.O_RDONLY)
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a child that was talked to over pipes."""
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+    process.terminate()
+    process.wait()

@@ -10,18 +10,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gitbus.effects import effect
-from gitbus.errors import Unreachable
+from gitbus.errors import Refused, Unreachable
 from gitbus.history import Oid
 from gitbus.hub.base import Moves, RefMove
-from gitbus.hub.refs import RefFiles
-from gitbus.hub.run import Git, said
+from gitbus.hub.database import sync_folder
+from gitbus.hub.moving import GITBUS, no_branch, ordered
+from gitbus.hub.refs import RefFiles, RefMover, instruction
+from gitbus.hub.run import Git, Ran, failed, no_git
 from gitbus.hub.store import GitStore
 
-GITBUS = "refs/heads/gitbus/"
 POLL = 0.015
 """Seconds between two looks at the ref files while waiting."""
-
-ZERO = "0" * 40
 
 
 class DirectHub:
@@ -29,92 +28,116 @@ class DirectHub:
 
     Args:
         git: the hub's repository.
-        user: the clone that the actor works in.
+        user: the clone that the actor works in, whose configuration says who signs and how.
         main: the full name of the bus's branch.
     """
 
     def __init__(self, git: Git, user: Git, main: str) -> None:
         self.git = git
+        self.user = user
         self.main = main
         self.store = GitStore(git, user)
-        self._refs = RefFiles(git)
-        self._seen: object = None
+        self._files = RefFiles(git)
+        self._mover = RefMover(git)
+        self._woken = False
 
     def look(self) -> Mapping[str, Oid]:
         """Return the refs as they are now."""
         if not self.git.git_dir.is_dir():
-            raise Unreachable(
-                f"the hub {self.git.git_dir} is gone",
-                rule="hub-gone",
-                remedy="bring it back, or set the remote's URL",
-            )
-        self._seen = self._refs.fingerprint(self.main, GITBUS)
-        refs = self._refs.below(self.main, GITBUS)
+            raise no_git(self.git.git_dir)
+        refuse_shallow(self.git)
+        refs = self._refs()
         if self.main not in refs:
-            raise Unreachable(f"the hub has no branch {self.main}", rule="no-branch")
+            raise no_branch(self.main)
         return refs
+
+    def _refs(self) -> dict[str, Oid]:
+        return self._files.below(self.main, GITBUS)
 
     def move(self, moves: Sequence[RefMove]) -> Moves:
         """Flush, then move refs, each by compare-and-swap; the bus's branch first."""
+        todo = ordered(self.store, moves, self.main)
         self.store.flush()
-        ordered = sorted(moves, key=lambda one: one.ref != self.main)
         done: set[str] = set()
-        lost: set[str] = set()
-        for move in ordered:
+        for move in todo:
             if self._one(move):
                 done.add(move.ref)
-                continue
-            lost.add(move.ref)
-            if move.ref == self.main:
-                lost.update(one.ref for one in ordered if one.ref not in done)
+            elif move.ref == self.main:
                 break
-        return Moves(frozenset(done), frozenset(lost))
+        self._make_durable(done)
+        return Moves(frozenset(done), frozenset(move.ref for move in todo) - done)
 
     def _one(self, move: RefMove) -> bool:
-        refuse_rewrite(self.store, move)
+        """Move one ref; False where somebody else was faster."""
         effect("ref-move", f"{move.ref} {move.old} {move.new}")
-        verb = "delete" if move.new is None else "update" if move.old else "create"
-        values = {"delete": [move.old], "update": [move.new, move.old], "create": [move.new]}[verb]
-        line = f"{verb} {move.ref} " + " ".join(one or ZERO for one in values) + "\n"
-        for _ in range(20):
-            ran = self.git.run("update-ref", "--no-deref", "--stdin", given=line.encode())
-            if ran.code == 0:
-                return True
-            if self._refs.below(move.ref).get(move.ref) != move.old:
-                return False
-            if not self._lock(move.ref).exists():
-                time.sleep(0.002)  # somebody held the lock just now
-                continue
-            time.sleep(0.01)
-        raise Unreachable(
-            f"{move.ref} cannot be moved: {said(ran.err)}",
-            rule="ref-locked" if self._lock(move.ref).exists() else "ref-refused",
-            remedy=f"if no git runs there, remove {self._lock(move.ref)} (`gitbus doctor --fix` does)",
-        )
+        answer = self._mover.move(move)
+        if answer == "moved":
+            return True
+        now = self._files.value(move.ref)
+        if now != move.old:
+            return answer == "unknown" and now == move.new
+        ran = self.git.run("update-ref", "--no-deref", "--stdin", given=instruction(move).encode())
+        if ran.code == 0:
+            return True
+        if self._files.value(move.ref) != move.old:
+            return False
+        raise self._stuck(move.ref, ran)
 
-    def _lock(self, ref: str) -> Path:
-        return self.git.git_dir / (ref + ".lock")
+    def _stuck(self, ref: str, ran: Ran) -> Unreachable:
+        lock = self.git.git_dir / f"{ref}.lock"
+        if lock.exists():
+            return Unreachable(
+                f"{ref} is locked by {lock}",
+                rule="ref-locked",
+                remedy=f"if no git is at work there, remove it: gitbus doctor --fix, or rm {lock}",
+            )
+        return failed(f"{ref} cannot be moved", ran, self.git.git_dir, rule="ref-refused")
 
-    def wait(self, seconds: float, seen: Mapping[str, Oid]) -> None:  # noqa: ARG002 - it keeps finer marks
-        """Return when the ref files changed since the last look, or after ``seconds``."""
+    def _make_durable(self, refs: set[str]) -> None:
+        """Make the moved refs' names durable; git does so for their contents alone."""
+        folders = {self.git.git_dir / Path(ref).parent for ref in refs}
+        for folder in sorted(folders):
+            if folder.is_dir():
+                sync_folder(folder)
+
+    def wait(self, seconds: float, seen: Mapping[str, Oid]) -> None:
+        """Return when the refs are not ``seen`` any more, when woken, or after ``seconds``."""
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            if self._refs.fingerprint(self.main, GITBUS) != self._seen:
+        before: object = None
+        while not self._woken:
+            now = self._files.fingerprint(self.main, GITBUS)
+            if now != before and (self._refs() != dict(seen)):
+                return
+            before = now
+            left = end - time.monotonic()
+            if left <= 0:
                 return
             time.sleep(min(POLL, left))
+        self._woken = False
+
+    def wake(self) -> None:
+        """End the wait that is going on, or the next one; for signal handlers and other threads."""
+        self._woken = True
 
     def close(self) -> None:
         """End what child processes there are."""
+        self._mover.close()
         self.store.close()
 
 
-def refuse_rewrite(store: GitStore, move: RefMove) -> None:
-    """Refuse a move that would not keep what the ref holds, unless it is meant to start anew.
+def refuse_shallow(git: Git) -> None:
+    """Refuse a repository without its whole history.
 
     Raises:
-        ValueError: the new value does not descend from the old one.
+        Refused: it is shallow (rule ``shallow``).
     """
-    if move.replace or move.old is None or move.new is None:
+    try:
+        shallow = (git.git_dir / "shallow").stat().st_size > 0
+    except FileNotFoundError:
         return
-    if not store.is_ancestor(move.old, move.new):
-        raise ValueError(f"{move.ref}: {move.new} does not descend from {move.old}")
+    if shallow:
+        raise Refused(
+            f"{git.git_dir} is shallow: it does not hold the history that proves anything",
+            rule="shallow",
+            remedy="git fetch --unshallow",
+        )

@@ -1,53 +1,59 @@
-"""The hub's own hook: a push to the bus's branch keeps what was there, in the first line of history.
+"""The hub's own hook: a push to the bus's branch keeps what was there, on its first-parent line.
 
-Example: ``install_hook(Path("acme.git"), "main")``.
+It is the same text for every hub; the branch stands in the hub's configuration.
+
+Example: ``install_hook(Path("acme.git"))``.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-_TEXT = r"""#!/bin/sh
-# gitbus: what was on the bus's branch stays on its first-parent line.
+from gitbus.effects import effect
+
+UPDATE_HOOK = r"""#!/bin/sh
+# gitbus: what was on the bus's branch stays there, on its first-parent line.
 ref=$1 old=$2 new=$3
-[ "$ref" = "refs/heads/@BRANCH@" ] || exit 0
+branch=$(git config --get gitbus.branch) || branch=main
+[ "$ref" = "refs/heads/$branch" ] || exit 0
 zero=0000000000000000000000000000000000000000
-refuse() {
-    echo "gitbus: $1" >&2
-    echo "gitbus: to go on, fetch and do it again on the new tip:" >&2
-    echo "gitbus:   git fetch origin && git reset --keep origin/@BRANCH@" >&2
-    echo "gitbus: then merge or commit again (or run 'gitbus approve ITEM'); nothing is lost." >&2
-    exit 1
-}
 [ "$old" = "$zero" ] && exit 0
-[ "$new" = "$zero" ] && refuse "the bus's branch is never deleted"
-[ "$old" = "$new" ] && exit 0
-last=$(git rev-list --first-parent --parents "$old..$new" | tail -n 1)
-set -- $last
-[ "$2" = "$old" ] || refuse "this push would hide $old behind a merge or rewrite it"
-exit 0
+[ "$new" = "$old" ] && exit 0
+if [ "$new" = "$zero" ]; then
+    echo "gitbus: the branch $branch holds the bus and is never deleted." >&2
+    exit 1
+fi
+oldest=$(git rev-list --first-parent --parents "$new" "^$old" | tail -n 1)
+set -- $oldest
+[ "$2" = "$old" ] && exit 0
+cat >&2 <<END
+gitbus: this push would hide $old, the tip of $branch, behind a merge or throw it away.
+gitbus: (git pull into one's own merge does that.) To go on, keep what you have and do it again on the tip:
+gitbus:   git branch kept-$new && git fetch origin && git reset --keep origin/$branch
+gitbus: then approve or commit anew there (gitbus approve ITEM, or git cherry-pick from kept-$new).
+END
+exit 1
 """
 
 
-def update_hook(branch: str) -> str:
-    """Return the text of the ``update`` hook for a bus on this branch."""
-    return _TEXT.replace("@BRANCH@", branch)
-
-
-def install_hook(hub: Path, branch: str) -> None:
+def install_hook(hub: Path) -> None:
     """Write the hook into a bare repository."""
     path = hub / "hooks" / "update"
+    effect("file-write", str(path))
     path.parent.mkdir(exist_ok=True)
-    path.write_text(update_hook(branch), "utf-8")
+    path.write_text(UPDATE_HOOK, "utf-8")
     path.chmod(0o755)
 
 
-def only_ours(hub: Path, branch: str) -> bool:
+def only_ours(hub: Path) -> bool:
     """Say whether a repository runs no hook but this one."""
     folder = hub / "hooks"
     if not folder.is_dir():
         return True
-    active = [path for path in folder.iterdir() if not path.name.endswith(".sample")]
-    return all(
-        path.name == "update" and path.read_text("utf-8", "replace") == update_hook(branch) for path in active
-    )
+    active = [path for path in folder.iterdir() if path.suffix != ".sample" and os.access(path, os.X_OK)]
+    return all(path.name == "update" and _is_ours(path) for path in active)
+
+
+def _is_ours(path: Path) -> bool:
+    return path.is_file() and path.read_bytes() == UPDATE_HOOK.encode()

@@ -1,5 +1,9 @@
 """Git's objects as bytes and back: trees, commits, and the order that git sorts a tree in.
 
+Rules: a commit's headers are read where git reads them, so that nobody can show us other parents
+than git. An entry that no honest tree can hold (a name twice, a slash in a name) is shown under a
+name that no path can have, so that whoever judges paths refuses it.
+
 Example: ``parse_tree(render_tree(entries)) == entries``.
 """
 
@@ -12,7 +16,13 @@ from datetime import UTC, datetime
 
 from gitbus.history import TREE, Commit, Entry, Ident, Oid
 
-_IDENT = re.compile(rb"(.*?) ?<([^<>\n]*)> (-?\d{1,12}) ([+-]\d{4})")
+OID = re.compile(r"[0-9a-f]{40}")
+"""The form of an object id."""
+
+ODD = "\0"
+"""What the shown name of an entry begins with that git's own fsck would refuse."""
+
+_IDENT = re.compile(rb"(.*?) ?<([^<>\n]*)> (-?\d{1,18}) ([+-]\d{4})", re.DOTALL)
 
 
 def oid_of(kind: str, data: bytes) -> Oid:
@@ -21,13 +31,19 @@ def oid_of(kind: str, data: bytes) -> Oid:
 
 
 def parse_tree(data: bytes) -> dict[str, Entry]:
-    """Return a tree's entries by name; a name that is no UTF-8 keeps its bytes as surrogates."""
+    """Return a tree's entries by name; a name that is no UTF-8 keeps its bytes as surrogates.
+
+    Raises:
+        ValueError: these bytes are no tree.
+    """
     entries: dict[str, Entry] = {}
     at = 0
     while at < len(data):
         space = data.index(b" ", at)
         end = data.index(b"\0", space)
         name = data[space + 1 : end].decode("utf-8", "surrogateescape")
+        while name in entries or "/" in name or not name:
+            name = ODD + name.replace("/", ODD)
         entries[name] = Entry(int(data[at:space], 8), data[end + 1 : end + 21].hex())
         at = end + 21
     return entries
@@ -41,21 +57,33 @@ def render_tree(entries: Mapping[str, Entry]) -> bytes:
 
 
 def parse_commit(oid: Oid, data: bytes) -> Commit:
-    """Return a commit. Headers that stand there more often than git writes them make it unsigned-looking.
+    """Return a commit.
 
-    A second ``gpgsig`` header, or one for another hash, leaves ``signature`` as the bytes of all of
-    them, which no verification accepts.
+    The tree comes first and the parents right after it; a ``parent`` line further down is none, as
+    it is none to git. More than one signature header leaves ``signature`` as all of them, which
+    verification refuses.
+
+    Raises:
+        ValueError: these bytes are no commit.
     """
     head, _, message = data.partition(b"\n\n")
     headers = _headers(head)
-    first = dict(reversed(headers))
-    signatures = [value for name, value in headers if name in (b"gpgsig", b"gpgsig-sha256")]
+    if headers[0][0] != b"tree":
+        raise ValueError(oid)
+    parents: list[Oid] = []
+    for name, value in headers[1:]:
+        if name != b"parent":
+            break
+        parents.append(value.decode("ascii"))
+    rest = headers[1 + len(parents) :]
+    first = dict(reversed(rest))
+    signatures = [value for name, value in rest if name.startswith(b"gpgsig")]
     return Commit(
         oid=oid,
-        tree=first[b"tree"].decode(),
-        parents=tuple(value.decode() for name, value in headers if name == b"parent"),
-        author=_ident(first[b"author"]),
-        committer=_ident(first[b"committer"]),
+        tree=headers[0][1].decode("ascii"),
+        parents=tuple(parents),
+        author=_ident(first.get(b"author", b"")),
+        committer=_ident(first.get(b"committer", b"")),
         message=message.decode("utf-8", "replace"),
         signature=b"\n".join(signatures).decode("ascii", "replace") if signatures else None,
     )
@@ -85,31 +113,33 @@ def _ident(raw: bytes) -> Ident:
     return Ident(match[1].decode("utf-8", "replace"), match[2].decode("utf-8", "replace"), when, text)
 
 
-def render_commit(tree: Oid, parents: tuple[Oid, ...], author: str, committer: str, message: str) -> bytes:
-    """Return an unsigned commit's bytes; ``author`` and ``committer`` are whole lines."""
-    lines = [
-        f"tree {tree}",
-        *(f"parent {one}" for one in parents),
-        f"author {author}",
-        f"committer {committer}",
-    ]
-    return ("\n".join(lines) + "\n\n" + message).encode("utf-8")
+def render_commit(tree: Oid, parents: tuple[Oid, ...], who: str, message: str) -> bytes:
+    """Return an unsigned commit's bytes; ``who`` is the whole line of both author and committer."""
+    lines = [f"tree {tree}", *(f"parent {one}" for one in parents), f"author {who}", f"committer {who}"]
+    return ("\n".join(lines) + "\n\n").encode() + message_bytes(message)
 
 
-def split_signature(data: bytes) -> tuple[bytes, list[bytes]]:
-    """Return the bytes that a commit's signature covers, and the values of its signature headers."""
+def message_bytes(message: str) -> bytes:
+    """Return a message as it goes into a commit: UTF-8, no NUL, a newline at its end."""
+    text = message.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return (text if text.endswith("\n") else text + "\n").encode("utf-8", "replace")
+
+
+def split_signature(data: bytes) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+    """Return the bytes that a commit's signature covers, and its signature headers with their values."""
     head, separator, message = data.partition(b"\n\n")
     kept: list[bytes] = []
-    signatures: list[bytes] = []
+    signatures: list[tuple[bytes, bytes]] = []
     inside = False
     for line in head.split(b"\n"):
         if inside and line.startswith(b" "):
-            signatures[-1] += b"\n" + line[1:]
+            name, value = signatures[-1]
+            signatures[-1] = (name, value + line[1:] + b"\n")
             continue
         name, _, value = line.partition(b" ")
-        inside = name in (b"gpgsig", b"gpgsig-sha256")
+        inside = name.startswith(b"gpgsig")
         if inside:
-            signatures.append(value)
+            signatures.append((name, value + b"\n"))
         else:
             kept.append(line)
     return b"\n".join(kept) + separator + message, signatures

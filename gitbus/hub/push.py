@@ -1,30 +1,59 @@
 """The hub as any git host: fetch, and push with every old value named.
 
 Objects are written into the clone's own store. What is fetched stands under ``refs/gitbus/hub/``
-there, so that it is neither lost nor in anybody's way; the clone's working tree, index, branches,
-configuration, ``HEAD`` and ``FETCH_HEAD`` are never touched.
+there, so that no clean-up takes it and it is in nobody's way; the clone's working tree, index,
+branches, remote-tracking branches, configuration, ``HEAD`` and ``FETCH_HEAD`` are never touched.
+
+A push is judged by porcelain's flags and, where those leave a doubt, by reading the refs again.
+``main`` is judged alone: other refs ride in the same push, so one of them may have been moved
+although ``main`` was lost.
 
 Example: ``PushHub(Git(clone), "origin", "refs/heads/main")``.
 """
 
 from __future__ import annotations
 
+import fcntl
 import random
+import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 from gitbus.effects import effect
-from gitbus.errors import Refused, Unreachable
+from gitbus.errors import Unreachable
 from gitbus.history import Oid
 from gitbus.hub.base import Moves, RefMove
-from gitbus.hub.direct import GITBUS, refuse_rewrite
+from gitbus.hub.direct import refuse_shallow
+from gitbus.hub.moving import GITBUS, HEADS, no_branch, ordered
 from gitbus.hub.refs import RefFiles
-from gitbus.hub.run import Git, Ran, said
+from gitbus.hub.run import NETWORK_SECONDS, Git, Ran, failed
 from gitbus.hub.store import GitStore
 
-KEPT = "refs/gitbus/hub/"
-TRIES = 8
-POLL = 2.0
+KEPT = "refs/gitbus/hub"
+"""Below it stands what was fetched, by the name that it has below ``refs/heads/``."""
+
+POLL = 0.05
+"""Seconds between two looks at files on this machine while waiting."""
+
+TRIES = 3
+"""So often a push is tried that left its ref where it was, before it counts as refused."""
+
+_REPORT = re.compile(rb"^([ +*=!-])\t[^\t\n]*:(\S+)\t", re.MULTILINE)
+_FETCH = (
+    "--prune",
+    "--no-prune-tags",
+    "--no-tags",
+    "--no-write-fetch-head",
+    "--no-auto-maintenance",
+    "--no-recurse-submodules",
+    "--no-show-forced-updates",
+    "--refmap=",  # else the user's remote-tracking branches would move as well
+    "--quiet",
+)
+_REMEDY = "check the network, the remote's URL and your rights; nothing was lost"
+_FOR_PUSHING = frozenset(["url", "pushurl", "proxy", "proxyauthmethod", "receivepack", "vcs"])
 
 
 class PushHub:
@@ -32,90 +61,180 @@ class PushHub:
 
     Args:
         git: the clone.
-        remote: the remote's name or URL.
+        remote: the remote's name.
         main: the full name of the bus's branch.
+        path: the hub's repository, where it is one on this machine: it is watched while waiting.
     """
 
-    def __init__(self, git: Git, remote: str, main: str) -> None:
+    def __init__(self, git: Git, remote: str, main: str, path: Path | None = None) -> None:
         self.git = git
         self.remote = remote
         self.main = main
         self.store = GitStore(git, git)
         self._kept = RefFiles(git)
+        self._theirs = RefFiles(Git(path)) if path else None
+        self._pushing: dict[str, str] = {}
+        self._woken = False
+
+    # --- reading
 
     def look(self) -> Mapping[str, Oid]:
         """Fetch, and return the refs as they are on the hub now."""
-        if (self.git.git_dir / "shallow").exists():
-            raise Refused(
-                "this clone is shallow: it does not hold the history that proves anything",
-                rule="shallow",
-                remedy="git fetch --unshallow",
-            )
-        self._fetch()
-        refs = {
-            "refs/heads/" + ref.removeprefix(KEPT): oid
-            for ref, oid in self._kept.below(KEPT.rstrip("/")).items()
-        }
+        refuse_shallow(self.git)
+        with self._alone():
+            self._fetch()
+            kept = self._kept.below(KEPT)
+        refs = {HEADS + ref.removeprefix(KEPT + "/"): oid for ref, oid in kept.items()}
         if self.main not in refs:
-            raise Unreachable(f"the hub has no branch {self.main}", rule="no-branch")
-        return refs
+            raise no_branch(self.main)
+        return {ref: oid for ref, oid in refs.items() if ref == self.main or ref.startswith(GITBUS + "/")}
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Let one actor of this clone fetch at a time: their refs are the same."""
+        folder = self.git.git_dir / "gitbus"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        with (folder / "fetch.lock").open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def _fetch(self) -> None:
-        main = self.main.removeprefix("refs/heads/")
-        specs = [f"+{self.main}:{KEPT}{main}", f"+{GITBUS}*:{KEPT}gitbus/*"]
-        for attempt in range(TRIES):
-            ran = self.git.run(
-                "fetch", "--prune", "--no-tags", "--no-write-fetch-head", "--quiet", self.remote, *specs
-            )
-            if ran.code == 0:
-                return
-            if "refs/gitbus/hub" not in ran.err:  # nobody else fetches into this clone just now
-                break
-            time.sleep(random.uniform(0, 0.02 * 2**attempt))  # noqa: S311 - jitter
-        raise _unreachable(self.remote, ran)
+        branch = self.main.removeprefix(HEADS)
+        specs = {f"+{self.main}:{KEPT}/{branch}", f"+{GITBUS}/*:{KEPT}/gitbus/*"}
+        if self.main.startswith(GITBUS + "/"):
+            specs.remove(f"+{self.main}:{KEPT}/{branch}")
+        effect("connect", self.remote)
+        ran = self.git.run("fetch", *_FETCH, self.remote, *sorted(specs), seconds=NETWORK_SECONDS)
+        if ran.code != 0:
+            raise self._why_not(ran)
+
+    def _why_not(self, ran: Ran) -> Exception:
+        """Tell a hub without the bus's branch from one that is not reached."""
+        listed = self.git.run("ls-remote", "--exit-code", self.remote, self.main, seconds=NETWORK_SECONDS)
+        if listed.code == 2:
+            return no_branch(self.main)
+        return failed(
+            "the hub cannot be reached", ran, self.git.git_dir, rule="hub-unreachable", remedy=_REMEDY
+        )
+
+    # --- moving
 
     def move(self, moves: Sequence[RefMove]) -> Moves:
         """Flush, then push, each ref by compare-and-swap; the bus's branch is judged alone."""
+        todo = ordered(self.store, moves, self.main)
         self.store.flush()
-        for move in moves:
-            refuse_rewrite(self.store, move)
-        ran = self._push(moves)
-        if ran.code == 0:
-            return Moves(frozenset(one.ref for one in moves), frozenset())
-        return self._read_back(moves, ran)
+        done: set[str] = set()
+        lost: set[str] = set()
+        left = todo
+        ran = Ran(0, b"", "")
+        for attempt in range(TRIES):
+            if not left:
+                break
+            time.sleep(random.uniform(0, 0.2 * attempt))  # noqa: S311 - jitter
+            ran = self._push(left)
+            self._judge(left, ran, done, lost)
+            left = [move for move in left if move.ref not in done | lost]
+        if left and (not done or left[0].ref == self.main):
+            raise self._refused(left[0], ran)
+        return Moves(frozenset(done), frozenset(move.ref for move in todo) - done)
 
     def _push(self, moves: Sequence[RefMove]) -> Ran:
-        effect("push", " ".join(one.ref for one in moves))
-        leases = [f"--force-with-lease={one.ref}:{one.old or ''}" for one in moves]
-        specs = [f"{one.new or ''}:{one.ref}" for one in moves]
-        return self.git.run("push", "--porcelain", "--no-verify", "--quiet", *leases, self.remote, *specs)
+        effect("push", " ".join(move.ref for move in moves))
+        leases = [f"--force-with-lease={move.ref}:{move.old or ''}" for move in moves]
+        specs = [f"{move.new or ''}:{move.ref}" for move in moves]
+        name = f"gitbus-{self.remote}"
+        return self.git.run(
+            "push",
+            "--porcelain",
+            "--no-verify",
+            "--no-force-if-includes",
+            "--quiet",
+            *leases,
+            name,
+            *specs,
+            config=self._for_pushing(name),
+            seconds=NETWORK_SECONDS,
+        )
 
-    def _read_back(self, moves: Sequence[RefMove], ran: Ran) -> Moves:
-        """Find out by the refs themselves what became of a push that was not plainly taken."""
-        refs = self.look()
-        done = frozenset(one.ref for one in moves if refs.get(one.ref) == one.new)
-        lost = frozenset(one.ref for one in moves if one.ref not in done and refs.get(one.ref) != one.old)
-        held = [one for one in moves if one.ref not in done | lost]
-        if any(one.ref == self.main for one in held) or (held and not done and not lost):
-            raise Unreachable(
-                f"the hub does not take {held[0].ref}: {said(ran.err)}",
-                rule="push-refused",
-                remedy="a hook, a rule or a missing right refuses it; `gitbus doctor` says more",
-            )
-        return Moves(done, lost | frozenset(one.ref for one in held))
+    def _for_pushing(self, name: str) -> dict[str, str]:
+        """Return the remote under another name and without what moves remote-tracking branches."""
+        if not self._pushing:
+            prefix = f"remote.{self.remote}."
+            ran = self.git.run("config", "-z", "--get-regexp", f"^{re.escape(prefix)}")
+            for line in ran.out.decode("utf-8", "surrogateescape").split("\0"):
+                key, _, value = line.partition("\n")
+                if key.removeprefix(prefix) in _FOR_PUSHING:
+                    self._pushing.setdefault(f"remote.{name}.{key.removeprefix(prefix)}", value)
+        return self._pushing
 
-    def wait(self, seconds: float, seen: Mapping[str, Oid]) -> None:  # noqa: ARG002 - a host has to be asked
-        """Wait; a host has to be asked, and is asked by the next look."""
-        time.sleep(min(seconds, POLL))
+    def _judge(self, moves: Sequence[RefMove], ran: Ran, done: set[str], lost: set[str]) -> None:
+        """Sort moves into done and lost; a move in neither left its ref where it was."""
+        flags = {ref.decode(): flag.decode() for flag, ref in _REPORT.findall(ran.out)}
+        sure = {move.ref for move in moves if flags.get(move.ref, "!") in " +*-"}
+        # "up to date" means that it stood there before this push: somebody else put it there
+        late = {move.ref for move in moves if flags.get(move.ref) == "=" and move.old != move.new}
+        done |= sure | {move.ref for move in moves if flags.get(move.ref) == "=" and move.old == move.new}
+        lost |= late
+        doubtful = [move for move in moves if move.ref not in done | lost]
+        if not doubtful:
+            return
+        refs = self._read_back(doubtful)
+        for move in doubtful:
+            if refs.get(move.ref) == move.new:
+                done.add(move.ref)
+            elif refs.get(move.ref) != move.old:
+                lost.add(move.ref)
+
+    def _read_back(self, moves: Sequence[RefMove]) -> Mapping[str, Oid]:
+        """Read the refs again, since only they say what became of a push without a plain answer."""
+        for attempt in range(TRIES):
+            try:
+                return self.look()
+            except Unreachable:
+                if attempt == TRIES - 1:
+                    raise
+                time.sleep(random.uniform(0, 0.5))  # noqa: S311 - jitter
+        raise AssertionError(moves)
+
+    def _refused(self, move: RefMove, ran: Ran) -> Unreachable:
+        return failed(
+            f"the hub does not take {move.ref}",
+            ran,
+            self.git.git_dir,
+            rule="push-refused",
+            remedy="a hook, a rule, a lock or a missing right is in the way: gitbus doctor",
+        )
+
+    # --- waiting
+
+    def wait(self, seconds: float, seen: Mapping[str, Oid]) -> None:
+        """Return after ``seconds``, or sooner when the refs are seen to change on this machine.
+
+        A host has to be asked, and is, by the next look; but a hub on this machine is watched, and
+        so is what another actor fetches into the same clone.
+        """
+        end = time.monotonic() + seconds
+        before = self._fingerprint()
+        if self._changed(seen):
+            return
+        while not self._woken:
+            left = end - time.monotonic()
+            if left <= 0 or self._fingerprint() != before:
+                return
+            time.sleep(min(POLL, left))
+        self._woken = False
+
+    def _fingerprint(self) -> object:
+        theirs = self._theirs.fingerprint(self.main, GITBUS) if self._theirs else None
+        return theirs, self._kept.fingerprint(KEPT)
+
+    def _changed(self, seen: Mapping[str, Oid]) -> bool:
+        return self._theirs is not None and self._theirs.below(self.main, GITBUS) != dict(seen)
+
+    def wake(self) -> None:
+        """End the wait that is going on, or the next one; for signal handlers and other threads."""
+        self._woken = True
 
     def close(self) -> None:
         """End what child processes there are."""
         self.store.close()
-
-
-def _unreachable(remote: str, ran: Ran) -> Unreachable:
-    return Unreachable(
-        f"the hub cannot be reached ({remote}): {said(ran.err)}",
-        rule="hub-unreachable",
-        remedy="check the network, the remote's URL and your rights; nothing was lost",
-    )

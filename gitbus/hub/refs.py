@@ -1,19 +1,29 @@
-"""Reading a repository's refs without starting a process, where its files are laid out as usual.
+"""Refs of a repository on this machine: read from their files without a process, moved by git itself.
 
-Example: ``RefFiles(Path("acme.git"), git).read("refs/heads/main")`` is an object id, or None.
+Rules: loose files are read before ``packed-refs``, as git does, so that a ref which is being packed
+is never missed. Whatever is laid out unusually (reftable, a symbolic ref) is left to git. A ref
+moves in a transaction of git's own with the old value named.
+
+Example: ``RefFiles(git).below("refs/heads/main")`` maps the ref to its object id.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 from gitbus.history import Oid
+from gitbus.hub.base import RefMove
+from gitbus.hub.database import end
+from gitbus.hub.objects import OID
 from gitbus.hub.run import Git
 
-_OID = re.compile(r"[0-9a-f]{40}")
+ZERO = "0" * 40
+_PACKED = re.compile(r"^([0-9a-f]{40}) (\S+)$", re.MULTILINE)
 
 
 class RefFiles:
@@ -30,87 +40,141 @@ class RefFiles:
         self._usual = not (self.folder / "reftable").exists()
 
     def below(self, *prefixes: str) -> dict[str, Oid]:
-        """Return the refs that are, or stand below, one of the prefixes."""
-        if not self._usual:
+        """Return the refs that are, or stand below, one of the prefixes (without a slash at the end)."""
+        loose = self._read_loose(prefixes) if self._usual else None
+        if loose is None:
             return self._by_git(prefixes)
         packed = self._read_packed()
-        found = {
-            ref: oid for ref, oid in packed.items() if any(_is_below(ref, prefix) for prefix in prefixes)
-        }
+        return {ref: oid for ref, oid in packed.items() if _stands_below(ref, prefixes)} | loose
+
+    def value(self, ref: str) -> Oid | None:
+        """Return one ref's value; None where there is none."""
+        return self.below(ref).get(ref)
+
+    def _read_loose(self, prefixes: tuple[str, ...]) -> dict[str, Oid] | None:
+        found = {}
         for prefix in prefixes:
-            for ref in self._loose(prefix.rstrip("/")):
-                oid = self._read_loose(ref)
-                if oid is None:
-                    return self._by_git(prefixes)  # a symbolic ref, or one just being written
-                if oid:
-                    found[ref] = oid
+            for name in _files(f"{self.folder}/{prefix}"):
+                try:
+                    text = Path(name).read_text("ascii").strip()
+                except FileNotFoundError:
+                    continue
+                except (OSError, ValueError):
+                    return None
+                if not OID.fullmatch(text):
+                    return None
+                found[name[len(str(self.folder)) + 1 :]] = text
         return found
-
-    def fingerprint(self, *prefixes: str) -> object:
-        """Return a value that differs when the refs may have changed; cheap."""
-        stats = [_stat(self.folder / "packed-refs")]
-        for prefix in prefixes:
-            stats += self._stats(self.folder / prefix.rstrip("/"))
-        return tuple(stats)
-
-    def _stats(self, path: Path) -> list[object]:
-        found: list[object] = [_stat(path)]
-        if path.is_dir():
-            for entry in sorted(os.scandir(path), key=lambda one: one.name):
-                found += (
-                    self._stats(Path(entry.path))
-                    if entry.is_dir()
-                    else [(entry.name, _stat(Path(entry.path)))]
-                )
-        return found
-
-    def _loose(self, prefix: str) -> Iterator[str]:
-        path = self.folder / prefix
-        if path.is_file():
-            yield prefix
-        elif path.is_dir():
-            for entry in os.scandir(path):
-                if entry.is_dir():
-                    yield from self._loose(f"{prefix}/{entry.name}")
-                elif not entry.name.endswith(".lock"):
-                    yield f"{prefix}/{entry.name}"
-
-    def _read_loose(self, ref: str) -> Oid | None:
-        """Return a loose ref's value, "" where it has gone, None where git itself must look."""
-        try:
-            text = (self.folder / ref).read_text("ascii").strip()
-        except FileNotFoundError:
-            return ""
-        except (OSError, ValueError):
-            return None
-        return text if _OID.fullmatch(text) else None
 
     def _read_packed(self) -> dict[str, Oid]:
         path = self.folder / "packed-refs"
         now = _stat(path)
         if now != self._packed[0]:
             try:
-                lines = path.read_text("utf-8").splitlines()
+                text = path.read_text("utf-8", "surrogateescape")
             except FileNotFoundError:
-                lines = []
-            refs = {line[41:]: line[:40] for line in lines if line[40:41] == " " and not line.startswith("#")}
-            self._packed = (now, refs)
+                text = ""
+            self._packed = (now, {ref: oid for oid, ref in _PACKED.findall(text)})
         return self._packed[1]
 
     def _by_git(self, prefixes: tuple[str, ...]) -> dict[str, Oid]:
-        listed = self.git.text(
-            "for-each-ref", "--format=%(refname) %(objectname)", *(one.rstrip("/") for one in prefixes)
-        )
-        return dict(line.split(" ", 1) for line in listed.splitlines() if line)
+        listed = self.git.text("for-each-ref", "--format=%(objectname) %(refname)", *prefixes)
+        return {ref: oid for oid, ref in _PACKED.findall(listed)}
+
+    def fingerprint(self, *prefixes: str) -> object:
+        """Return a value that differs when one of the refs may have changed; it costs a stat for each."""
+        found = [_stat(self.folder / "packed-refs")]
+        for prefix in prefixes:
+            found += [(name, _stat(name)) for name in _files(f"{self.folder}/{prefix}")]
+        if not self._usual:
+            found.append(_stat(self.folder / "reftable/tables.list"))
+        return tuple(sorted(found, key=repr))
 
 
-def _is_below(ref: str, prefix: str) -> bool:
-    return ref == prefix.rstrip("/") or ref.startswith(prefix.rstrip("/") + "/")
-
-
-def _stat(path: Path) -> object:
+def _files(path: str) -> Iterator[str]:
+    """Yield the ref files at or below a path."""
     try:
-        found = path.stat()
+        entries = list(os.scandir(path))
+    except NotADirectoryError:
+        yield path
+        return
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _files(entry.path)
+        elif not entry.name.endswith(".lock"):
+            yield entry.path
+
+
+def _stands_below(ref: str, prefixes: tuple[str, ...]) -> bool:
+    return any(ref == prefix or ref.startswith(prefix + "/") for prefix in prefixes)
+
+
+def _stat(path: str | Path) -> object:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - it stands in the polling loop
     except OSError:
         return None
-    return (found.st_mtime_ns, found.st_size, found.st_ino)
+    return (found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+def instruction(move: RefMove) -> str:
+    """Return what ``git update-ref --stdin`` is told for a move."""
+    if move.new is None:
+        return f"delete {move.ref} {move.old or ZERO}\n"
+    return f"update {move.ref} {move.new} {move.old or ZERO}\n"
+
+
+class RefMover:
+    """A git that moves refs one after the other; a move that fails ends it, and the next starts another.
+
+    Args:
+        git: the repository.
+    """
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def move(self, move: RefMove) -> Literal["moved", "failed", "unknown"]:
+        """Move a ref; ``unknown`` where git ended without an answer, so that the ref has to be read."""
+        try:
+            taken = self._transact(move)
+        except OSError:  # it was ended before it could read
+            taken = False
+        except BaseException:
+            self.close()
+            raise
+        if taken:
+            return "moved"
+        code = self._ended()
+        return "failed" if code > 0 else "unknown"
+
+    def _transact(self, move: RefMove) -> bool:
+        if self._process is None:
+            self._process = self._git.start("update-ref", "--no-deref", "--stdin")
+        give, take = self._process.stdin, self._process.stdout
+        if give is None or take is None:
+            return False
+        give.write(f"start\n{instruction(move)}commit\n".encode())
+        give.flush()
+        return take.readline() == b"start: ok\n" and take.readline() == b"commit: ok\n"
+
+    def _ended(self) -> int:
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except OSError:
+                    continue
+        return process.wait()
+
+    def close(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is not None:
+            end(process)

@@ -25,7 +25,7 @@ from gitbus.proof.bus import Effective, effective
 from gitbus.proof.deciding import Decision, decided_by
 from gitbus.proof.forge import Forge
 from gitbus.proof.quorum import quorum
-from gitbus.proof.reads import changed, first_parent, is_flip, more_than, read_at
+from gitbus.proof.reads import first_parent, is_flip, more_than, read_at
 from gitbus.proof.standing import Standing
 from gitbus.proof.times import SKEW
 from gitbus.proof.values import Missing, Proof, Verified, missing
@@ -310,6 +310,3 @@ def _times(case: _Case) -> Found:
         yield missing("expiry", f"it was made at {ids.time_text(made)}", PUT_UP)
     elif case.now < ends:
         yield Verified("it is in time", "proved", {"expires_at": ids.time_text(ends)})
-
-
-__all__ = ["CHANGED_BY_SENDING", "changed", "prove_approval"]

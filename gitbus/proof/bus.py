@@ -76,13 +76,16 @@ class Effective:
         """The commit that brought it."""
         return self.advances[-1].commit
 
-    def at(self, history: History, commit: Oid) -> Bus:
-        """Return the Bus that was effective at an earlier commit of the same line."""
+    def version(self, history: History, commit: Oid) -> Advance:
+        """Return the version that was effective at an earlier commit of the same line."""
         later = self.advances[1:]
         return next(
-            (one.bus for one in reversed(later) if history.is_ancestor(one.commit, commit)),
-            self.advances[0].bus,
+            (one for one in reversed(later) if history.is_ancestor(one.commit, commit)), self.advances[0]
         )
+
+    def at(self, history: History, commit: Oid) -> Bus:
+        """Return the Bus that was effective at an earlier commit of the same line."""
+        return self.version(history, commit).bus
 
     def advanced_by(self, commit: Oid) -> bool:
         """Say whether this commit of the line made another version the effective one."""

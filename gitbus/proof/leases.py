@@ -1,43 +1,73 @@
 """Leases: every claim that was ever made on an item, and whether anybody may still be sending under it.
 
-A lease is looked for by path in every commit that the branch can reach, side branches and all, and
-told apart by its seals. It is closed by its own receipt that opens it as ``not_sent``, or by an
-approver's resolution after everybody's clock has passed its end.
+Rules: a lease is looked for by path in every commit that the branch can reach, side branches and
+all, and told apart by its seals; it ends when it *first* said, whatever was written over it. It is
+closed by a receipt that opens it as ``not_sent`` while none opens it as ``sent``, or by an approver's
+resolution after everybody's clock has passed its end. Where ``sending.keys`` is set, a receipt
+counts only in a commit that one of them signed.
 
-Example: ``[one for one in leases_of(history, tip, item, root=root, now=now) if not one.closed]``.
+Example: ``[one for one in leases_of(history, tip, item, root=root) if not one.closed]``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
+from typing import Literal
 
-from gitbus import ids, paths
+from gitbus import paths
 from gitbus.history import TREE, Delta, History, Oid
 from gitbus.proof.bus import Effective, effective
-from gitbus.proof.common import made_by_committer, merged_names, parent_tree, read_entry, signer, trailers
-from gitbus.records import Bus, Lease, Receipt, Resolution
+from gitbus.proof.decisions import ProvedResolution, proved_resolutions
+from gitbus.proof.forge import Forge
+from gitbus.proof.reads import own_changes, read_entry
+from gitbus.proof.values import Finding, finding
+from gitbus.records import Bus, Lease, Receipt
+from gitbus.seals import opened
+
+Outcome = Literal["sent", "not_sent"]
 
 
 @dataclass(frozen=True, slots=True)
 class FoundLease:
-    """A lease, the commit that first showed it, and what was said of it since."""
+    """A lease, the commit that first showed it, and what was said of it since.
 
-    lease: Lease
+    ``lease`` is None where the file could not be read: somebody claims something, nobody knows what.
+    """
+
+    attempt: int
     commit: Oid
-    opened: frozenset[str]  # the outcomes that receipts prove: sent, not_sent
-    resolved: bool
-
-    @property
-    def attempt(self) -> int:
-        """The attempt that it was for."""
-        return self.lease.attempt
+    lease: Lease | None
+    ends: datetime  # as it first said
+    opened: frozenset[Outcome] = frozenset()  # what receipts prove
+    resolved: bool = False
 
     @property
     def closed(self) -> bool:
         """Whether nobody can be sending under it any more, and it surely sent nothing."""
         return "sent" not in self.opened and ("not_sent" in self.opened or self.resolved)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A version of a lease's or receipt's file, and the commit that wrote it."""
+
+    commit: Oid
+    delta: Delta
+
+    @property
+    def kind(self) -> str:
+        return self.name.split(".")[0]
+
+    @property
+    def name(self) -> str:
+        return self.delta.path.rsplit("/", 1)[-1]
+
+    @property
+    def attempt(self) -> int:
+        number = self.name.removesuffix(".yaml").rpartition(".")[2]
+        return int(number) if number.isascii() and number.isdigit() and len(number) < 10 else 0
 
 
 def leases_of(
@@ -48,134 +78,161 @@ def leases_of(
     root: Oid,
     bus: Effective | None = None,
     branch: str = "main",
+    now: datetime | None = None,
+    forge: Forge | None = None,
 ) -> tuple[FoundLease, ...]:
-    """Return every lease of an item in any commit reachable from ``tip``, in the order they came."""
-    found = bus if bus is not None and bus.tip == tip else effective(history, tip, root, known=bus)
-    first: dict[tuple[str, str], tuple[Lease, Oid]] = {}
-    receipts: list[Receipt] = []
-    for oid, delta in _said(history, tip, item):
-        match delta.path.rsplit("/", 1)[-1].split(".")[0]:
-            case "lease":
-                lease = read_entry(history, delta.new, delta.path, Lease)
-                if lease is not None and lease.item == item:
-                    first.setdefault((lease.seals.sent, lease.seals.not_sent), (lease, oid))
-            case "receipt":
-                receipt = read_entry(history, delta.new, delta.path, Receipt)
-                if receipt is not None and receipt.item == item:
-                    receipts.append(receipt)
-            case _:
-                pass
-    resolutions = proved_resolutions(history, tip, item, found, branch)
-    return tuple(
-        FoundLease(
-            lease, oid, _opened(lease, receipts), _resolved(lease, resolutions, found.bus.sending.quarantine)
-        )
-        for lease, oid in first.values()
-    )
+    """Return every lease of an item in any commit reachable from ``tip``, in the order they came.
+
+    Args:
+        history: the repository.
+        tip: a commit of the line.
+        item: the item's id.
+        root: the commit that began the bus.
+        bus: the effective Bus at ``tip`` or before, where it is known.
+        branch: the bus's branch.
+        now: the time; a resolution dated after it closes nothing.
+        forge: what a forge knows of merges, where there is one.
+    """
+    said = _all_said(history, tip, item)
+    claims = [one for one in said if one.kind == "lease"]
+    if not claims:
+        return ()
+    found = effective(history, tip, root, known=bus, forge=forge)
+    receipts = [receipt for one, receipt in _receipts(history, said) if _counts(history, one, found)]
+    resolutions = proved_resolutions(history, tip, item, found, branch, now=now, forge=forge)
+    line = frozenset(history.line(tip, touching=[paths.item_folder(item)]))
+    leases = _leases(history, claims, line, found)
+    return tuple(_told(history, lease, receipts, resolutions, found) for lease in leases)
 
 
-def _said(history: History, tip: Oid, item: str) -> list[tuple[Oid, Delta]]:
-    """Return every version of a lease or receipt of an item, with the commit that wrote it."""
-    folder = paths.item_folder(item)
-    archived = _archived(history, tip, item)
-    changes: list[tuple[Oid, Delta]] = []
-    where = [folder, *archived]
-    for oid in history.between([tip], [], touching=where):
-        commit = history.commit(oid)
-        parents: list[Oid | None] = [history.commit(parent).tree for parent in commit.parents]
-        for parent in parents or [None]:
-            for path in where:
-                changes += [
-                    (oid, delta) for delta in history.diff(parent, commit.tree, path) if _is_claim(delta)
-                ]
-    return changes
+# --- what stands in history
+
+
+def _all_said(history: History, tip: Oid, item: str) -> list[_Said]:
+    """Return every version of a lease or receipt of an item that any reachable commit wrote."""
+    where = [paths.item_folder(item), *_archived(history, tip, item)]
+    return [
+        _Said(oid, delta)
+        for oid in history.between([tip], [], touching=where)
+        for path in where
+        for delta in own_changes(history, history.commit(oid), path)
+        if _is_claim(delta)
+    ]
 
 
 def _archived(history: History, tip: Oid, item: str) -> list[str]:
+    """Return where the item stands in the archive."""
     archive = history.entry(tip, "archive")
-    if archive is None:
-        return []
-    return [
+    years = history.tree(archive.oid).items() if archive and archive.mode == TREE else ()
+    months = (
         f"archive/{year}/{month}/outbox/{item}"
-        for year, inner in history.tree(archive.oid).items()
+        for year, inner in years
         for month in (history.tree(inner.oid) if inner.mode == TREE else {})
-    ]
+    )
+    return [path for path in months if history.entry(tip, path) is not None]
 
 
 def _is_claim(delta: Delta) -> bool:
     return delta.new is not None and delta.path.rsplit("/", 1)[-1].startswith(("lease.", "receipt."))
 
 
-def _opened(lease: Lease, receipts: list[Receipt]) -> frozenset[str]:
-    seals = {"sent": lease.seals.sent, "not_sent": lease.seals.not_sent}
-    return frozenset(
-        one.outcome for one in receipts if one.nonce and seals.get(one.outcome) == ids.seal_of(one.nonce)
+def _receipts(history: History, said: Iterable[_Said]) -> Iterator[tuple[_Said, Receipt]]:
+    for one in said:
+        if one.kind == "receipt":
+            receipt = read_entry(history, one.delta.new, one.delta.path, Receipt)
+            if receipt is not None:
+                yield one, receipt
+
+
+def _counts(history: History, one: _Said, found: Effective) -> bool:
+    """Say whether a lease or receipt was written by whoever may: with ``sending.keys``, one of them."""
+    keys = _bus_before(history, one.commit, found).sending.keys
+    return not keys or history.signature(one.commit, keys).verdict == "good"
+
+
+def _bus_before(history: History, oid: Oid, found: Effective) -> Bus:
+    parents = history.commit(oid).parents
+    return found.at(history, parents[0]) if parents else found.advances[0].bus
+
+
+# --- leases
+
+
+def _leases(
+    history: History, claims: Sequence[_Said], line: frozenset[Oid], found: Effective
+) -> Iterator[FoundLease]:
+    """Yield each lease once, as the line first showed it; one that is not on the line, at its longest."""
+    versions: dict[tuple[str, str], list[tuple[_Said, Lease]]] = {}
+    for one in claims:
+        lease = read_entry(history, one.delta.new, one.delta.path, Lease)
+        if lease is None:
+            made = history.commit(one.commit).committer.when
+            ends = made + _bus_before(history, one.commit, found).sending.lease
+            yield FoundLease(one.attempt, one.commit, None, ends)
+        else:
+            versions.setdefault((lease.seals.sent, lease.seals.not_sent), []).append((one, lease))
+    for group in versions.values():
+        first, lease = next((pair for pair in group if pair[0].commit in line), group[0])
+        shown = [lease] if first.commit in line else [other for _, other in group]
+        yield FoundLease(lease.attempt, first.commit, lease, max(other.expires_at for other in shown))
+
+
+def _told(
+    history: History,
+    found: FoundLease,
+    receipts: Iterable[Receipt],
+    resolutions: Iterable[ProvedResolution],
+    bus: Effective,
+) -> FoundLease:
+    said = {opened(found.lease, one) for one in receipts} if found.lease else set()
+    resolved = any(_closes(history, one, found, bus) for one in resolutions)
+    outcomes = frozenset(one for one in said if one is not None)
+    return FoundLease(found.attempt, found.commit, found.lease, found.ends, outcomes, resolved)
+
+
+def _closes(history: History, one: ProvedResolution, lease: FoundLease, bus: Effective) -> bool:
+    """Say whether a resolution was made on this lease too, after its end and the quarantine."""
+    quarantine = _bus_before(history, one.commit, bus).sending.quarantine
+    return (
+        one.resolution.verdict == "not_sent"
+        and one.at >= lease.ends + quarantine
+        and history.is_ancestor(lease.commit, one.commit)
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ProvedResolution:
-    """An approver's word on a stuck item, the commit that brought it, and when that was made."""
-
-    resolution: Resolution
-    commit: Oid
-    at: datetime
-    person: str
+# --- what was written by whom it was not to be
 
 
-def _resolved(lease: Lease, resolutions: tuple[ProvedResolution, ...], quarantine: timedelta) -> bool:
-    until = lease.expires_at + quarantine
-    return any(
-        one.resolution.verdict == "not_sent" and lease.attempt <= one.resolution.attempt and one.at >= until
-        for one in resolutions
-    )
+def lease_findings(
+    history: History, tip: Oid, item: str, *, root: Oid, bus: Effective | None = None
+) -> tuple[Finding, ...]:
+    """Return every lease and receipt of an item that proves nothing, each at the commit that made it."""
+    found = effective(history, tip, root, known=bus)
+    said = _all_said(history, tip, item)
+    leases = [
+        lease
+        for one in said
+        if one.kind == "lease" and (lease := read_entry(history, one.delta.new, one.delta.path, Lease))
+    ]
+    return tuple(problem for one in said for problem in _wrong(history, one, item, leases, found))
 
 
-def proved_resolutions(
-    history: History, tip: Oid, item: str, found: Effective, branch: str = "main"
-) -> tuple[ProvedResolution, ...]:
-    """Return the resolutions of an item that an approver signed, the oldest first."""
-    proved = []
-    folder = paths.item_folder(item)
-    for oid in reversed(history.line(tip, touching=[folder])):
-        commit = history.commit(oid)
-        deltas = history.diff(parent_tree(history, commit), commit.tree)
-        said = [delta for delta in deltas if delta.path.startswith(f"{folder}/resolution.") and delta.new]
-        if len(said) != 1 or not _only(item, deltas):
-            continue
-        resolution = read_entry(history, said[0].new, said[0].path, Resolution)
-        if resolution is None or resolution.item != item:
-            continue
-        bus = found.at(history, commit.parents[0]) if commit.parents else found.bus
-        person = _decider(history, oid, item, bus, branch)
-        if person is not None and person == resolution.person:
-            proved.append(ProvedResolution(resolution, oid, commit.committer.when, person))
-    return tuple(proved)
+def _wrong(
+    history: History, one: _Said, item: str, leases: Sequence[Lease], found: Effective
+) -> Iterator[Finding]:
+    model = Lease if one.kind == "lease" else Receipt
+    record = read_entry(history, one.delta.new, one.delta.path, model)
+    if record is None:
+        yield finding("lease-unreadable", item, one.commit, one.delta.path)
+        return
+    if not _counts(history, one, found):
+        yield finding(f"foreign-{one.kind}", item, one.commit, one.delta.path)
+    if isinstance(record, Lease):
+        first = next(other for other in leases if other.seals == record.seals)
+        if first != record:
+            yield finding("lease-changed", item, one.commit, one.delta.path)
+    elif isinstance(record, Receipt) and record.nonce and not any(opened(other, record) for other in leases):
+        yield finding("receipt-opens-nothing", item, one.commit, one.delta.path)
 
 
-def _only(item: str, deltas: Sequence[Delta]) -> bool:
-    folder = paths.item_folder(item) + "/"
-    allowed = ("item.yaml", "approval.yaml", "resolution.")
-    return all(
-        delta.path.startswith(folder) and delta.path.removeprefix(folder).startswith(allowed)
-        for delta in deltas
-    )
-
-
-def _decider(history: History, oid: Oid, item: str, bus: Bus, branch: str) -> str | None:
-    """Return the approver who signed a commit as a decision on this item."""
-    commit = history.commit(oid)
-    if len(commit.parents) == 1:
-        if not made_by_committer(commit):
-            return None
-    elif item not in trailers(commit.message, "Gitbus-Item") and not _merges_decision(
-        commit.subject, item, branch
-    ):
-        return None
-    person = signer(history, oid, bus.with_role("approver")).person
-    return person.id if person else None
-
-
-def _merges_decision(subject: str, item: str, branch: str) -> bool:
-    named, _ = merged_names(subject.replace("gitbus/decide/", "gitbus/approve/"), branch)
-    return item in named and "gitbus/decide/" in subject
+__all__ = ["FoundLease", "ProvedResolution", "lease_findings", "leases_of", "proved_resolutions"]

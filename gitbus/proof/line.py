@@ -1,24 +1,33 @@
 """The line: the branch's first-parent history, and that nothing was put aside or brought back beside it.
 
-Rules: the root is on it; every tip that was seen is on it; and what a merge brought from beside the
-line was taken in as it is, not taken in and dropped. A merge that makes an old tip its first parent,
-or keeps an old tree, is seen by a fresh clone too.
+Rules: the root is on it; every tip that was seen is on it; what a merge brought from beside the line
+it left as every side that touched it has it; a merge beside the line is the one that git makes by
+itself; and an approver's word on ``bus.yaml`` beside the line counts for nothing unless the merge
+that brought it is such a word itself. A flip beside the line is what approval branches are for.
 
-Example: ``line_findings(history, tip, root, seen=None)`` is empty for an honest history.
+So a merge that makes an old tip its first parent, or keeps an old tree, is seen by a fresh clone
+too. An approver's later commit may accept what was found (:mod:`gitbus.proof.accepting`).
+
+Example: ``line_findings(history, tip, root, found)`` is empty for an honest history.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from gitbus import paths
-from gitbus.history import Commit, History, Oid
-from gitbus.proof.bus import Effective
-from gitbus.proof.common import combined, only_flips, parent_tree, signer, trailers
-from gitbus.proof.values import Missing, missing
+from gitbus.errors import Refused
+from gitbus.history import Commit, Delta, History, Oid
+from gitbus.proof.accepting import acceptances
+from gitbus.proof.bus import Effective, line_since
+from gitbus.proof.forge import may_know
+from gitbus.proof.messages import ACCEPT, BUS, trailers
+from gitbus.proof.reads import changed, is_flip
+from gitbus.proof.standing import approver_of
+from gitbus.proof.values import Finding, finding
 
-ACCEPT = "Gitbus-Accept-History"
-"""The trailer in which an approver names a tip whose history he accepts."""
+REMEDY = "an approver looks at it and says: gitbus doctor --accept-history"
+LINE = "main"
 
 
 def line_findings(
@@ -27,9 +36,9 @@ def line_findings(
     root: Oid,
     found: Effective,
     *,
-    seen: Oid | None = None,
+    seen: Oid | Collection[Oid] | None = None,
     proved: Oid | None = None,
-) -> tuple[Missing, ...]:
+) -> tuple[Finding, ...]:
     """Return what is wrong with the line.
 
     Args:
@@ -37,108 +46,181 @@ def line_findings(
         tip: the commit to look from.
         root: the commit that began the bus.
         found: the effective Bus at ``tip``.
-        seen: a tip that this clone has seen; it has to be on the line.
-        proved: a tip up to which the line is known to hold.
+        seen: tips that this clone has seen; each has to be on the line.
+        proved: a tip up to which the line is known to hold; one that is gone from it counts as seen.
     """
-    stop = proved if proved is not None and proved != tip else None
-    line = list(history.line(tip, until=stop or root))
-    end = history.commit(line[-1]).parents[:1] if line else (tip,)
-    if proved == tip:
-        return ()
-    if stop is not None and end != (stop,):
-        accepted = _accepted(history, tip, found)
-        if stop not in accepted:
-            return (
-                missing(
-                    "not-on-line", f"the tip {stop[:10]} that was seen here is gone from the line", _REMEDY
-                ),
-            )
-        line = list(history.line(tip, until=root))
-    elif stop is None and tip != root and end != (root,):
-        return (missing("not-on-line", f"the root {root[:10]} is not on the line"),)
-    if seen is not None and seen != tip and seen not in line and not _holds(history, tip, seen, found):
-        return (
-            missing("not-on-line", f"the tip {seen[:10]} that was seen here is gone from the line", _REMEDY),
-        )
-    accepted = _accepted(history, tip, found)
-    return tuple(one for oid in reversed(line) for one in _hidden(history, oid, found, accepted))
+    try:
+        return tuple(_findings(history, tip, root, found, _known(seen, proved), proved))
+    except (Refused, KeyError) as error:
+        return (finding("shallow", LINE, tip, str(error), "git fetch --unshallow"),)
 
 
-_REMEDY = "an approver looks at it and says: gitbus doctor --accept-history"
+def _known(seen: Oid | Collection[Oid] | None, proved: Oid | None) -> list[Oid]:
+    tips = [seen] if isinstance(seen, str) else list(seen or ())
+    return list(dict.fromkeys([*tips, *([proved] if proved else [])]))
 
 
-def _holds(history: History, tip: Oid, seen: Oid, found: Effective) -> bool:
-    if seen in _accepted(history, tip, found):
-        return True
-    after = list(history.line(tip, until=seen))
-    return bool(after) and history.commit(after[-1]).parents[:1] == (seen,)
-
-
-def _accepted(history: History, tip: Oid, found: Effective) -> frozenset[Oid]:
-    """Return the tips that an approver accepted, and the effective Bus with them."""
-    accepted: set[Oid] = set()
-    for oid in history.line(tip, until=found.since):
-        accepted |= _accepts(history, oid, found)
-    return frozenset(accepted | _accepts(history, found.since, found))
-
-
-def _accepts(history: History, oid: Oid, found: Effective) -> set[Oid]:
-    commit = history.commit(oid)
-    named = trailers(commit.message, ACCEPT)
-    if not named or not set(named) <= set(commit.parents[1:]):
-        return set()
-    if trailers(commit.message, "Gitbus-Bus") != (found.blob,):
-        return set()
-    return {*named} if signer(history, oid, found.bus.with_role("approver")).person else set()
-
-
-def _hidden(history: History, oid: Oid, found: Effective, accepted: frozenset[Oid]) -> Iterator[Missing]:
-    """Yield what a merge on the line brought in and did not keep."""
-    commit = history.commit(oid)
-    if len(commit.parents) < 2:
-        return
-    sides = [parent for parent in commit.parents[1:] if parent not in accepted]
-    for side in sides:
-        aside = history.between([side], commit.parents[:1], touching=paths.PROTECTED)
-        for other in aside:
-            one = history.commit(other)
-            why = _why_hidden(history, commit, side, one, found)
-            if why:
-                yield missing("hidden-history", f"{why} in {other[:10]}, merged by {oid[:10]}", _REMEDY)
-
-
-def _why_hidden(history: History, merge: Commit, side: Oid, one: Commit, found: Effective) -> str | None:
-    """Return which protected path a commit beside the line changes without its merge keeping it."""
-    if len(one.parents) > 1:
-        if len(one.parents) != 2 or history.remerge(*one.parents) != one.tree:
-            touched = [path for path in combined(history, one) if _is_protected(path)]
-            return touched[0] if touched else None
-        return None
-    deltas = [
-        delta for delta in history.diff(parent_tree(history, one), one.tree) if _is_protected(delta.path)
+def _findings(
+    history: History, tip: Oid, root: Oid, found: Effective, known: Sequence[Oid], proved: Oid | None
+) -> list[Finding]:
+    new = _since(history, tip, proved)
+    if new is None:
+        new = _since(history, tip, root)
+    if new is None:
+        return [finding("not-on-line", LINE, tip, f"the root {root[:10]} is not on it", REMEDY)]
+    gone = [one for one in known if one not in new and _since(history, tip, one) is None]
+    lacks = [
+        finding("not-on-line", LINE, one, f"the tip {one[:10]} that was seen here is gone", REMEDY)
+        for one in gone
     ]
-    if not deltas or only_flips(history, deltas) is None:
+    lacks += _hidden(history, new, found) if new else ()
+    accepted = acceptances(history, new, root, found) if lacks else []
+    return [one for one in lacks if not any(other.covers(history, one.commit) for other in accepted)]
+
+
+def _since(history: History, tip: Oid, base: Oid | None) -> list[Oid] | None:
+    """Return the line after ``base``, newest first; None where that is not on it, or not here any more."""
+    if base is None:
         return None
-    for delta in deltas:
-        if history.entry(merge.oid, delta.path) != history.entry(side, delta.path):
-            return delta.path
-        if (
-            delta.path == paths.BUS
-            and _is_decision(history, one, found)
-            and merge.oid not in _advancing(found)
-        ):
-            return delta.path
-    return None
+    try:
+        history.commit(base)
+    except KeyError:
+        return None
+    return line_since(history, tip, base)
 
 
-def _is_decision(history: History, one: Commit, found: Effective) -> bool:
-    people = [person for advance in found.advances for person in advance.bus.with_role("approver")]
-    return signer(history, one.oid, people).person is not None
+# --- what stands beside the line
 
 
-def _advancing(found: Effective) -> frozenset[Oid]:
-    return frozenset(advance.commit for advance in found.advances)
+def _hidden(history: History, new: Sequence[Oid], found: Effective) -> Iterator[Finding]:
+    """Yield what is wrong beside a stretch of the line, given newest first."""
+    line = list(reversed(new))
+    base = history.commit(line[0]).parents[:1]
+    aside = _aside(history, line, base)
+    named = _named_in_clouds(history, found, line, base)
+    done: set[Oid] = set()
+    for oid in (*aside, *named):
+        if oid not in done:
+            merge = history.commit(_brought_by(history, oid, line))
+            brought = history.between(merge.parents[1:], merge.parents[:1])
+            done.update(brought)
+            yield from _merge_findings(history, merge, found, frozenset(named) & frozenset(brought))
 
 
-def _is_protected(path: str) -> bool:
-    return path.split("/", 1)[0] in paths.PROTECTED
+def _aside(history: History, line: Sequence[Oid], base: Sequence[Oid]) -> list[Oid]:
+    """Return the commits beside the line that touch a protected path with more than a flip."""
+    on_line = frozenset(line)
+    flips = is_flip(history)
+    touching = history.between(line[-1:], base, touching=paths.PROTECTED)
+    return [
+        oid
+        for oid in touching
+        if oid not in on_line
+        and (len(history.commit(oid).parents) > 1 or not all(map(flips, _protected(history, oid))))
+    ]
+
+
+def _protected(history: History, oid: Oid) -> list[Delta]:
+    return [delta for folder in paths.PROTECTED for delta in changed(history, oid, folder)]
+
+
+def _brought_by(history: History, oid: Oid, line: Sequence[Oid]) -> Oid:
+    """Return the first commit of a line, given oldest first, that reaches a commit beside it."""
+    low, high = 0, len(line) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if history.is_ancestor(oid, line[middle]):
+            high = middle
+        else:
+            low = middle + 1
+    return line[low]
+
+
+def _merge_findings(
+    history: History, merge: Commit, found: Effective, named: frozenset[Oid]
+) -> Iterator[Finding]:
+    """Yield what a merge on the line brought in and did not keep."""
+    for side in merge.parents[1:]:
+        brought = history.between([side], merge.parents[:1], touching=paths.PROTECTED)
+        for oid in brought:
+            yield from _not_remade(history, history.commit(oid), merge)
+            yield from _not_kept(history, oid, side, merge)
+            yield from _not_decided(history, oid, merge, found)
+    for oid in named:
+        yield from _not_decided(history, oid, merge, found)
+
+
+def _not_remade(history: History, one: Commit, merge: Commit) -> Iterator[Finding]:
+    if len(one.parents) < 2:
+        return
+    if len(one.parents) > 2 or history.remerge(*one.parents) != one.tree:
+        yield _finding(
+            one.oid, merge, f"the merge {one.oid[:10]} beside the line is not what git makes of its parents"
+        )
+
+
+def _not_kept(history: History, oid: Oid, side: Oid, merge: Commit) -> Iterator[Finding]:
+    if len(history.commit(oid).parents) > 1:
+        return
+    flips = is_flip(history)
+    for delta in _protected(history, oid):
+        if not flips(delta) and history.entry(merge.oid, delta.path) != history.entry(side, delta.path):
+            yield _finding(oid, merge, f"what {oid[:10]} made of {delta.path} was taken in and dropped")
+
+
+def _not_decided(history: History, oid: Oid, merge: Commit, found: Effective) -> Iterator[Finding]:
+    """Yield an approver's word on the Bus that was put beside the line."""
+    commit = history.commit(oid)
+    touches = len(commit.parents) < 2 and bool(changed(history, oid, paths.BUS))
+    if not touches and not trailers(commit.message, BUS):
+        return
+    if _is_word(history, commit, found) and not _decides(history, merge, found):
+        yield _finding(oid, merge, f"the decision {oid[:10]} on bus.yaml stands beside the line")
+
+
+def _is_word(history: History, commit: Commit, found: Effective) -> bool:
+    """Say whether an approver, then or now, signed a commit, or the forge made it."""
+    buses = [advance.bus for advance in found.advances]
+    if may_know(commit) and any(bus.approval.proof == "github" for bus in buses):
+        return True
+    return any(approver_of(history, commit.oid, bus) is not None for bus in buses)
+
+
+def _decides(history: History, merge: Commit, found: Effective) -> bool:
+    """Say whether a merge on the line made its bus.yaml effective, or affirmed it by name."""
+    if found.advanced_by(merge.oid):
+        return True
+    named = trailers(merge.message, BUS)
+    bus = found.at(history, merge.parents[0])
+    return (
+        named == (found.version(history, merge.oid).blob,)
+        and approver_of(history, merge.oid, bus) is not None
+    )
+
+
+def _named_in_clouds(
+    history: History, found: Effective, line: Sequence[Oid], base: Sequence[Oid]
+) -> list[Oid]:
+    """Return the commits beside the line that name a Bus while one waited for its decision.
+
+    Such a commit may change nothing, so that no path gives it away.
+    """
+    on_line = frozenset(line)
+    stretches = (
+        history.between([end], [*history.commit(start).parents[:1], *base])
+        for start, end in found.clouds
+        if end in on_line
+    )
+    return [
+        oid
+        for stretch in stretches
+        for oid in stretch
+        if oid not in on_line and trailers(history.commit(oid).message, BUS)
+    ]
+
+
+def _finding(oid: Oid, merge: Commit, detail: str) -> Finding:
+    return finding("hidden-history", LINE, oid, f"{detail}, by the merge {merge.oid[:10]}", REMEDY)
+
+
+__all__ = ["ACCEPT", "LINE", "REMEDY", "line_findings"]

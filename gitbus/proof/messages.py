@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-ACCEPT = "Gitbus-Accept"
+ACCEPT = "Gitbus-Accept-History"
 BUS = "Gitbus-Bus"
 ITEM = "Gitbus-Item"
 

@@ -1,15 +1,14 @@
-"""Enough people: approvers behind an approval, reviewers behind an item of low confidence, nobody against.
+"""Quorum: how many distinct people stand behind an approval, and whether anybody stands against it.
 
-Rules: who counts has to hold the role before the approval and now; the person whom the bus names for
-the worker that made the item counts only where that is allowed; a standing no disproves, whoever
-else says yes.
+Rules: one person counts once, whatever keys he has. The person behind the worker that made the item
+does not count unless the bus allows it. Every bound holds in the Bus before the approval and now.
 
-Example: ``quorum(history, tip, item, standing, ("ada",)).people == ("ada",)``.
+Example: ``quorum(history, tip, item, standing, ("ada",)).missing == ()``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping
 
 from gitbus.history import History, Oid
 from gitbus.proof.reviews import Verdict, verdicts
@@ -18,64 +17,71 @@ from gitbus.proof.values import Missing, Verified, missing
 from gitbus.records import Item
 
 
-def quorum(history: History, tip: Oid, item: Item, standing: Standing, mergers: Sequence[str]) -> Word:
-    """Return the approvers who stand behind an item, and what is missing of a quorum.
+def quorum(history: History, tip: Oid, item: Item, standing: Standing, mergers: tuple[str, ...]) -> Word:
+    """Return who stands behind an item's approval, and what is missing.
 
     Args:
         history: the repository.
-        tip: the commit of the line to look from; every review up to it counts.
+        tip: the commit to look from.
         item: the item as it waited.
-        standing: the Buses under both of which people have to count.
-        mergers: the people behind the approving commit itself.
+        standing: the Buses under both of which the people have to count.
+        mergers: who merged: whose word the approving commit is.
     """
     said = verdicts(history, tip, item, standing)
-    yes = {one.person for one in said.values() if one.verdict == "ok"}
-    approvers = set(standing.with_role("approver")) & ({*mergers} | yes)
-    counted = approvers - _producers(item, standing)
-    needed = max(standing.before.approval.quorum, standing.now.approval.quorum)
-    lacking = list(_against(said.values()))
-    verified = []
-    if len(counted) >= needed:
-        verified.append(
-            Verified(f"approved by {', '.join(sorted(counted))}", "proved", {"people": sorted(counted)})
-        )
-    else:
-        barred = approvers - counted
-        why = f"{len(counted)} of {needed}" + (
-            f"; {', '.join(sorted(barred))} is behind the worker that made it" if barred else ""
-        )
-        lacking.append(missing("quorum", why, "another approver says so: gitbus review ITEM --ok"))
-    if item.state == "in_review":
-        lacking += _unreviewed(yes, mergers, standing)
-        if not any(one.rule == "review-quorum" for one in lacking):
-            verified.append(
-                Verified(f"reviewed by {', '.join(sorted(yes))}", "proved", {"people": sorted(yes)})
-            )
-    return Word(tuple(sorted(counted)), tuple(verified), tuple(lacking))
+    barred = _producers(item, standing)
+    ok = {one.person for one in said.values() if one.verdict == "ok"}
+    people = ({*mergers} | ok) & set(standing.with_role("approver"))
+    checks = (
+        _against(said),
+        _approvers(people - barred, people & barred, standing),
+        _reviewers(item, ok - barred, mergers, standing),
+    )
+    found = [one for check in checks for one in check]
+    return Word(
+        tuple(sorted(people - barred)),
+        tuple(one for one in found if isinstance(one, Verified)),
+        tuple(one for one in found if isinstance(one, Missing)),
+    )
 
 
-def _against(said: Collection[Verdict]) -> Iterator[Missing]:
-    for one in said:
+def _against(said: Mapping[str, Verdict]) -> Iterator[Verified | Missing]:
+    for one in said.values():
         if one.verdict == "no":
-            yield missing(
-                "standing-no",
-                f"{one.person} in {one.commit[:10]}",
-                "the same person says yes, or redo the item",
-            )
+            remedy = "the same person says yes (gitbus review ITEM --ok), or the item is redone"
+            yield missing("standing-no", f"{one.person} in {one.commit[:10]}", remedy)
+
+
+def _approvers(people: set[str], barred: set[str], standing: Standing) -> Iterator[Verified | Missing]:
+    needed = max(bus.approval.quorum for bus in (standing.before, standing.now))
+    if len(people) >= needed:
+        yield Verified(f"approved by {', '.join(sorted(people))}", "proved", {"people": sorted(people)})
+        return
+    why = f"{len(people)} of {needed}"
+    if barred:
+        why += f"; {', '.join(sorted(barred))} stands behind the worker that made it"
+    yield missing("quorum", why, "another approver reviews it with yes, or approves it")
+
+
+def _reviewers(
+    item: Item, ok: set[str], mergers: tuple[str, ...], standing: Standing
+) -> Iterator[Verified | Missing]:
+    if item.state != "in_review":
+        return
+    reviewers = ok & set(standing.with_role("reviewer"))
+    if any(bus.review.four_eyes for bus in (standing.before, standing.now)):
+        reviewers -= set(mergers)
+    needed = max(bus.review.quorum for bus in (standing.before, standing.now))
+    if len(reviewers) >= needed:
+        yield Verified(f"reviewed by {', '.join(sorted(reviewers))}", "proved", {"people": sorted(reviewers)})
+    else:
+        yield missing(
+            "review-quorum", f"{len(reviewers)} of {needed}", "gitbus review ITEM --ok, then approve it anew"
+        )
 
 
 def _producers(item: Item, standing: Standing) -> set[str]:
+    """Return the people behind the worker that made the item, as far as they may not approve it."""
     owners = ((bus, bus.workers.get(item.source.worker)) for bus in (standing.before, standing.now))
     return {
         owner.person for bus, owner in owners if owner and owner.person and not bus.approval.allow_producer
     }
-
-
-def _unreviewed(yes: set[str], mergers: Sequence[str], standing: Standing) -> Iterator[Missing]:
-    policies = (standing.before.review, standing.now.review)
-    reviewers = set(standing.with_role("approver", "reviewer")) & yes
-    if any(policy.four_eyes for policy in policies):
-        reviewers -= set(mergers)
-    needed = max(policy.quorum for policy in policies)
-    if len(reviewers) < needed:
-        yield missing("review-quorum", f"{len(reviewers)} of {needed}", "gitbus review ITEM --ok")

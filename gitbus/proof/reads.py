@@ -44,18 +44,22 @@ def first_parent(history: History, oid: Oid) -> Oid | None:
     return parents[0] if parents else None
 
 
+def parent_tree(history: History, commit: Commit) -> Oid | None:
+    """Return the tree of a commit's first parent; None for a root."""
+    return history.commit(commit.parents[0]).tree if commit.parents else None
+
+
 def changed(history: History, oid: Oid, under: str = "") -> Sequence[Delta]:
     """Return what a commit changed against its first parent (a root: against nothing)."""
     commit = history.commit(oid)
-    parent = history.commit(commit.parents[0]).tree if commit.parents else None
-    return history.diff(parent, commit.tree, under)
+    return history.diff(parent_tree(history, commit), commit.tree, under)
 
 
-def own_changes(history: History, commit: Commit) -> Sequence[Delta]:
+def own_changes(history: History, commit: Commit, under: str = "") -> Sequence[Delta]:
     """Return what a commit changed by itself: of a merge, the paths unlike those of every parent."""
     if len(commit.parents) < 2:
-        return changed(history, commit.oid)
-    sides = [history.diff(history.commit(parent).tree, commit.tree) for parent in commit.parents]
+        return changed(history, commit.oid, under)
+    sides = [history.diff(history.commit(parent).tree, commit.tree, under) for parent in commit.parents]
     everywhere = set.intersection(*({delta.path for delta in side} for side in sides))
     return [delta for delta in sides[0] if delta.path in everywhere]
 
@@ -75,19 +79,17 @@ def more_than(history: History, oid: Oid, allowed: Allowed) -> tuple[Oid, str] |
         return oid, path
     if len(commit.parents) < 2:
         return None
-    if own := own_changes(history, commit):
-        return oid, own[0].path
-    return _more_brought(history, commit, allowed)
-
-
-def _more_brought(history: History, commit: Commit, allowed: Allowed) -> tuple[Oid, str] | None:
-    for oid in history.between(commit.parents[1:], commit.parents[:1]):
-        brought = history.commit(oid)
-        nothing: Allowed = lambda _: False  # noqa: E731 - a merge may change nothing by itself
-        path = _first(own_changes(history, brought), nothing if len(brought.parents) > 1 else allowed)
+    for one in (oid, *history.between(commit.parents[1:], commit.parents[:1])):
+        brought = history.commit(one)
+        path = _first(own_changes(history, brought), _nothing if len(brought.parents) > 1 else allowed)
         if path is not None:
-            return oid, path
+            return one, path
     return None
+
+
+def _nothing(_: Delta) -> bool:
+    """Allow no change: what a merge may change by itself."""
+    return False
 
 
 def _first(deltas: Iterable[Delta], allowed: Allowed) -> str | None:

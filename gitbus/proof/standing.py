@@ -10,14 +10,13 @@ Example: ``signed(history, commit, Standing(before, now), ("approver",)).people 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from gitbus.history import Commit, History, Oid, Signature
 from gitbus.proof.messages import is_squash
 from gitbus.proof.values import Missing, Verified, missing
 from gitbus.records import Bus, Person
-from gitbus.records.bus import key_body
 
 AGAIN = "decide again with `gitbus approve`, on the branch as it is now"
 
@@ -66,6 +65,22 @@ def signed(history: History, oid: Oid, standing: Standing, roles: Collection[str
     return Word((before.owner.id,), (Verified(f"signed by {before.owner.id}", "proved", evidence),))
 
 
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """Who signed a commit, as far as some people's keys can tell."""
+
+    person: Person | None
+    signature: Signature
+
+
+def signer(history: History, oid: Oid, people: Iterable[Person]) -> Signer:
+    """Return which of these people signed a commit."""
+    owners = {key: person for person in people for key in person.keys}
+    signature = history.signature(oid, tuple(owners))
+    known = signature.verdict == "good" and signature.key is not None
+    return Signer(owners.get(signature.key or "") if known else None, signature)
+
+
 def approver_of(history: History, oid: Oid, bus: Bus) -> str | None:
     """Return the approver under a Bus who signed a commit; None where none did."""
     people = signed(history, oid, Standing(bus, bus), ("approver",)).people
@@ -91,11 +106,8 @@ def own_work(commit: Commit, *, named: bool) -> Missing | None:
 
 
 def _key(history: History, oid: Oid, bus: Bus) -> _Key:
-    owners = {key_body(key): person for person in bus.people for key in person.keys}
-    keys = tuple(key for person in bus.people for key in person.keys)
-    signature = history.signature(oid, keys)
-    known = signature.verdict == "good" and signature.key is not None
-    return _Key(signature, owners.get(key_body(signature.key or "")) if known else None)
+    found = signer(history, oid, bus.people)
+    return _Key(found.signature, found.person)
 
 
 def _why_not(before: _Key, now: _Key, roles: Collection[str]) -> Iterator[Missing]:

@@ -31,6 +31,7 @@ from gitbus.transports.wire import (
     Garbage,
     Json,
     line,
+    only,
     parse,
     read_answer,
     read_identity,
@@ -62,14 +63,14 @@ class Exec:
             self._describe()
             answer = self._ask("check", self._opening.until(), lambda: None)
             if "unusable" not in answer:
-                return read_identity(answer.get("identity"), channel=self._opening.name, transport="exec")
-            problem = read_unusable(answer["unusable"])
+                return read_identity(only(answer, "identity"), channel=self._opening.name, transport="exec")
+            problem = read_unusable(only(answer, "unusable"))
         except Garbage as error:
             problem = _unusable(f"the program gives no valid answer: {error}", "exec-answer")
         raise problem
 
     def _describe(self) -> None:
-        described = self._ask("describe", self._opening.until(), lambda: None).get("description")
+        described = only(self._ask("describe", self._opening.until(), lambda: None), "description")
         if not isinstance(described, dict) or described.get("protocol") != PROTOCOL:
             raise Garbage(f"it does not speak protocol {PROTOCOL}")
 
@@ -79,7 +80,7 @@ class Exec:
             return Answer("not_sent", reason="there was no time left", passing=True)
         try:
             answer = self._ask("send", deadline, self._opening.began, outgoing)
-            return read_answer(answer.get("answer"))
+            return read_answer(only(answer, "answer"))
         except Unusable as error:
             return Answer("not_sent", reason=error.message, passing=error.passing)
         except Garbage as error:
@@ -106,10 +107,7 @@ class Exec:
             status, out, err = _run([str(program), *words[1:]], dict(self._opening.environment), asked, until)
         if status or len(out) > _MAX_OUTPUT:
             raise Garbage(f"exit status {status}; {plain(err.decode('utf-8', 'replace')[-300:])}")
-        answer = parse(out)
-        if len(answer) != 1:
-            raise Garbage("an answer has one key")
-        return answer
+        return parse(out)
 
     def _command(self) -> list[str]:
         words = [str(word) for word in self._opening.channel.get("command") or ()]

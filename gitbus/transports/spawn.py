@@ -28,6 +28,7 @@ from gitbus.transports.wire import (
     Garbage,
     Json,
     line,
+    only,
     parse,
     read_answer,
     read_identity,
@@ -103,8 +104,8 @@ class ChannelProcess:
             pipe.write(line(request("check", self._name, self._channel, deadline)), deadline)
             answer = pipe.read(deadline)
             if "identity" in answer:
-                return read_identity(answer["identity"])
-            raise read_unusable(answer.get("unusable"))
+                return read_identity(only(answer, "identity"))
+            raise read_unusable(only(answer, "unusable"))
         except (Garbage, Broken) as error:
             raise Unusable(
                 f"channel {self._name} gave no answer: {self._gone(error)}", rule="channel-process"
@@ -137,7 +138,7 @@ class ChannelProcess:
             while answer == {"began": True} and not began:
                 began = True
                 answer = pipe.read(deadline)
-            return read_answer(answer.get("answer"))
+            return read_answer(only(answer, "answer"))
         except (Garbage, Broken) as error:
             when = "after" if began else "before"
             return Answer("unknown", reason=f"{self._gone(error)}, {when} it said that it began")

@@ -70,6 +70,17 @@ def _once(pairs: list[tuple[str, Any]]) -> Json:
     return value
 
 
+def only(value: Json, key: str) -> object:
+    """Return what stands under a key that has to stand alone.
+
+    Raises:
+        Garbage: it does not.
+    """
+    if set(value) != {key}:
+        raise Garbage(f"expected an object with the key {key} alone")
+    return value[key]
+
+
 def request(
     verb: str, name: str, channel: Channel, deadline: float, outgoing: Outgoing | None = None
 ) -> Json:

@@ -170,7 +170,7 @@ def test_a_program_that_is_not_there_is_a_failure() -> None:
         ("cd $GITBUS_ARTIFACTS; mkdir -p a/a/a/a/a/a/a/a; echo x > a/a/a/a/a/a/a/a/a", "bad-path"),
         ("echo x > $GITBUS_ARTIFACTS/A; echo x > $GITBUS_ARTIFACTS/a", "path-collision"),
         ("truncate -s 1T $GITBUS_ARTIFACTS/huge", "too-large"),
-        ("echo '{artifacts: [{path: ../x}]}' > $GITBUS_RESULT", "bad-path"),
+        (f"echo 'artifacts: [{{path: ../x, bytes: 1, sha256: {'f' * 64}}}]' > $GITBUS_RESULT", "bad-path"),
         ("echo '{artifacts: [{path: gone.md}]}' > $GITBUS_RESULT", "missing-field"),
         (
             f"echo x > $GITBUS_ARTIFACTS/a; echo 'artifacts: [{{path: a, sha256: {'f' * 64}}}]' > $GITBUS_RESULT",

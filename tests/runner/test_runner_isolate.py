@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -73,18 +74,22 @@ def test_a_folder_named_by_cwd_is_there_and_can_be_changed(box: Sandbox, tmp_pat
     assert (tmp_path / "made").exists()
 
 
-def test_sockets_of_the_session_cannot_be_reached(box: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = Path("/tmp") / f"gitbus-agent-{os.getpid()}"
-    folder.mkdir()
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """Return a folder directly below /tmp, where agents put their sockets."""
+    with tempfile.TemporaryDirectory(prefix="agent-", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def test_sockets_of_the_session_cannot_be_reached(box: Sandbox, shared: Path) -> None:
     with socket.socket(socket.AF_UNIX) as agent:
-        agent.bind(str(folder / "agent.sock"))
+        agent.bind(str(shared / "agent.sock"))
         agent.listen()
-        script = f"import socket; socket.socket(socket.AF_UNIX).connect({str(folder / 'agent.sock')!r})"
+        script = f"import socket; socket.socket(socket.AF_UNIX).connect({str(shared / 'agent.sock')!r})"
         runner = CommandRunner((sys.executable, "-c", script), now=now)
         assert ask(runner).result.status == "ok"
         boxed = CommandRunner((sys.executable, "-c", script), isolation=box, now=now)
         assert ask(boxed).result.status == "failed"
-    shutil.rmtree(folder)
 
 
 def test_a_program_below_the_home_is_found_with_its_links_and_interpreter(
@@ -111,10 +116,11 @@ def test_a_script_named_by_a_word_is_shown_and_its_neighbours_are_not(box: Sandb
 
 
 def test_nothing_of_it_is_left_at_the_deadline(box: Sandbox, tmp_path: Path) -> None:
-    script = "trap '' TERM; (setsid sleep 601 &) ; exec sleep 602"
+    away, here = f"601.{os.getpid()}", f"602.{os.getpid()}"
+    script = f"trap '' TERM; (setsid sleep {away} &) ; exec sleep {here}"
     assert ask(sh(script, isolation=box), job(seconds=0.5)).result.status == "failed"
-    assert not _running("sleep", "601")
-    assert not _running("sleep", "602")
+    assert not _running("sleep", away)
+    assert not _running("sleep", here)
 
 
 def _running(*words: str) -> bool:
@@ -181,10 +187,11 @@ class _Planted(CommandRunner):
 
 
 def test_nothing_of_the_other_user_is_left_at_the_deadline(guest: AsUser) -> None:
-    script = "trap '' TERM; (setsid sleep 603 &) ; exec sleep 604"
+    away, here = f"601.{os.getpid()}", f"602.{os.getpid()}"
+    script = f"trap '' TERM; (setsid sleep {away} &) ; exec sleep {here}"
     assert ask(sh(script, isolation=guest), job(seconds=0.5)).result.status == "failed"
-    assert not _running("sleep", "603")
-    assert not _running("sleep", "604")
+    assert not _running("sleep", away)
+    assert not _running("sleep", here)
 
 
 # --- refused with what would help

@@ -9,11 +9,13 @@ after which it closes, or a reply such as ``451 later``. The steps: connect, EHL
 
 from __future__ import annotations
 
+import gc
 import select
 import socket
 import ssl
 import struct
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -32,10 +34,15 @@ class Authority:
     """A certificate authority of the test's own, and contexts that it vouches for."""
 
     ca: trustme.CA = field(default_factory=trustme.CA)
+    made: dict[tuple[str, ...], ssl.SSLContext] = field(default_factory=dict)
 
     def server(self, *names: str, **options: Any) -> ssl.SSLContext:
         """Return a server's context with a certificate for these names."""
+        if names in self.made and not options:
+            return self.made[names]
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        if not options:
+            self.made[names] = context
         self.ca.issue_cert(*(names or (HOST,)), **options).configure_cert(context)
         return context
 
@@ -79,13 +86,16 @@ def real_server(
     context: ssl.SSLContext, mailbox: Mailbox, *, implicit: bool = False, **options: Any
 ) -> Iterator[int]:
     """Run aiosmtpd with TLS and AUTH, and give its port."""
-    tls = {"ssl_context": context} if implicit else {"tls_context": context, "require_starttls": True}
+    tls = (
+        {"ssl_context": context, "auth_require_tls": False}
+        if implicit
+        else {"tls_context": context, "require_starttls": True, "auth_required": True}
+    )
     controller = Controller(
         mailbox,
         hostname="127.0.0.1",
         port=_free_port(),
         authenticator=_authenticate,
-        auth_required=True,
         **tls,
         **options,
     )
@@ -94,6 +104,9 @@ def real_server(
         yield controller.port
     finally:
         controller.stop()
+        with warnings.catch_warnings():  # it leaves transports of connections that were cut
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
 
 
 def _free_port() -> int:
@@ -125,7 +138,9 @@ class Scripted:
         self.taken: list[bytes] = []  # messages that were answered with 250
         self.seen: list[str] = []  # every command's first word
         self.connections = 0
+        self.stopped = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 10)
         self.port: int = self._listener.getsockname()[1]
         self._open: list[socket.socket] = []
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -135,6 +150,7 @@ class Scripted:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stopped.set()
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -176,7 +192,8 @@ class Talk:
             verb = words[0].upper()
             self.server.seen.append(verb)
             if verb == "STARTTLS":
-                self.say("STARTTLS", "220 go")
+                if not self.say("STARTTLS", "220 go"):
+                    continue
                 self.fault("TLS")
                 self.wrap()
                 self.hello("EHLO2")
@@ -200,7 +217,8 @@ class Talk:
         self.say(step, "".join(f"250-{row}\r\n" for row in rows[:-1]) + f"250 {rows[-1]}")
 
     def data(self) -> None:
-        self.say("DATA", "354 go")
+        if not self.say("DATA", "354 go"):
+            return
         if "text" in self.server.faults:
             self.read_until(lambda: len(self.heard) > 64 << 10)
             self.fault("text")
@@ -227,9 +245,7 @@ class Talk:
             return
         self.server.times -= 1
         if what == "silence":
-            with suppress(OSError):
-                while self.sock.recv(1 << 16):
-                    pass
+            self.server.stopped.wait(30)
             raise Over
         if what in ("fin", "rst"):
             self.hang_up(abort=what == "rst")
@@ -247,14 +263,16 @@ class Talk:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.sock.close()
 
-    def say(self, step: str, text: str) -> None:
+    def say(self, step: str, text: str) -> bool:
         try:
             self.fault(step)
         except Answered:
-            return
+            return False
         self.sock.sendall(text.encode() + b"\r\n")
+        return True
 
     def wrap(self) -> None:
+        self.sock.getpeername()  # wrap_socket leaks a socket that is no longer connected
         self.sock = self.server.context.wrap_socket(self.sock, server_side=True)
         self.server._open.append(self.sock)
         self.heard = b""

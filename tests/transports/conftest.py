@@ -39,7 +39,9 @@ def ca_file(authority: Authority, tmp_path: Path) -> str:
 @pytest.fixture
 def outgoing() -> Outgoing:
     text = Part("text", None, "text/plain", b"Grown up at last.\n.\n..\nFrom here on.\n")
-    return Outgoing("release-1-0.mail.announce", 1, "sha256:" + "ab" * 32, "2026-11-30T20:05:00Z", MESSAGE, (text,))
+    return Outgoing(
+        "release-1-0.mail.announce", 1, "sha256:" + "ab" * 32, "2026-11-30T20:05:00Z", MESSAGE, (text,)
+    )
 
 
 @pytest.fixture

@@ -1,0 +1,55 @@
+"""Keeping a repository quick: many small packs and loose objects become one pack, without losing any.
+
+Rules: safe beside writers and readers; no object is ever thrown away, reachable or not; one process
+at a time, and nothing is done where little would be gained.
+
+Example: ``maintain(hub.store.git)`` after a tick.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+
+from gitbus.effects import effect
+from gitbus.hub.run import Git
+
+PACKS = 50
+"""More packs than these are rolled up."""
+
+LOOSE = 2_000
+"""More loose objects than these (as estimated from one folder of 256) are packed."""
+
+
+def maintain(git: Git, *, packs: int = PACKS, loose: int = LOOSE) -> bool:
+    """Repack a repository where it is worth it, and write its commit-graph.
+
+    Args:
+        git: the repository.
+        packs: so many packs are left as they are.
+        loose: so many loose objects are left as they are.
+
+    Returns:
+        Whether something was done.
+
+    Raises:
+        Unreachable: git could not do it (the disk is full, say); nothing was lost.
+    """
+    if not _is_worth_it(git.git_dir / "objects", packs, loose):
+        return False
+    with (git.git_dir / "gitbus-maintenance.lock").open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        effect("object-write", "repack")
+        git.text("repack", "--geometric=2", "-d", "-q", "--no-write-bitmap-index")
+        git.text("commit-graph", "write", "--reachable", "--changed-paths", "--split", "--no-progress")
+    return True
+
+
+def _is_worth_it(objects: Path, packs: int, loose: int) -> bool:
+    if sum(1 for _ in (objects / "pack").glob("*.pack")) > packs:
+        return True
+    sample = sum(1 for _ in (objects / "17").glob("*"))
+    return sample * 256 > loose
