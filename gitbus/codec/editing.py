@@ -45,7 +45,12 @@ def edit(text: str, path: Path, value: Any) -> str:
     wanted = _with(data, path, value)
     if _same(wanted, data):
         return text
-    return _first(wanted, lambda: Splicer.of(text).set(path, value), lambda: _round_trip(text, path, value))
+    return _first(
+        wanted,
+        lambda: Splicer.of(text).set(path, value),
+        lambda: Splicer.of(text, in_one_line=True).set(path, value),
+        lambda: _round_trip(text, path, value),
+    )
 
 
 def remove(text: str, path: Path) -> str:
@@ -60,7 +65,12 @@ def remove(text: str, path: Path) -> str:
         Refused: nothing stands there, or it cannot be removed by a program (rule ``cannot-edit``).
     """
     wanted = _without(_read(text), path)
-    return _first(wanted, lambda: Splicer.of(text).remove(path), lambda: _round_trip(text, path))
+    return _first(
+        wanted,
+        lambda: Splicer.of(text).remove(path),
+        lambda: Splicer.of(text).remove(path, comments=True),
+        lambda: _round_trip(text, path),
+    )
 
 
 def _read(text: str) -> Any:

@@ -20,6 +20,7 @@ from gitbus.codec.nodes import Document, Node, compose
 Path = tuple[str | int, ...]
 
 _COLON = re.compile(r"\s*:")
+_COMMENTS = r"(?:(?:[ \t]*\r?\n)* {%d,}#.*(?:\n|\Z))+"
 _HINT = re.compile(r"[|>][0-9]?\+")
 _FLOW_PLAIN = re.compile(r"[^,\[\]{}:\"'?#]*")
 
@@ -42,16 +43,24 @@ class _Slot(NamedTuple):
 
 @dataclass
 class Splicer:
-    """The splices of one text."""
+    """The splices of one text.
+
+    Args:
+        document: the text's tree.
+        text: the text.
+        in_one_line: write a new value on one line: a text of several lines, or a list with one in it,
+            may otherwise take in the comment or the empty lines that follow.
+    """
 
     document: Document
     text: str
+    in_one_line: bool = False
     changes: list[tuple[int, int, str]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, text: str) -> Splicer:
+    def of(cls, text: str, *, in_one_line: bool = False) -> Splicer:
         """Return the splicer of a text that is known to be readable."""
-        return cls(compose(text, ""), text)
+        return cls(compose(text, ""), text, in_one_line)
 
     def set(self, path: Path, value: Any) -> str:
         """Return the text with a value set.
@@ -71,8 +80,13 @@ class Splicer:
         self._replace(slot, value)
         return self._done()
 
-    def remove(self, path: Path) -> str:
+    def remove(self, path: Path, *, comments: bool = False) -> str:
         """Return the text without a value.
+
+        Args:
+            path: where it stands.
+            comments: also without the comments below it that stand further right than it does; a
+                text above would otherwise take them in.
 
         Raises:
             CannotSplice: the layout is not known here.
@@ -89,7 +103,7 @@ class Splicer:
         elif slot.node.flow:
             self._cut_flow(spans, index)
         else:
-            self._cut_block(spans, index)
+            self._cut_block(spans, index, comments=comments)
         return self._done()
 
     def _done(self) -> str:
@@ -213,10 +227,7 @@ class Splicer:
     def _replace_inline(self, slot: _Slot, value: Any) -> None:
         """Replace what stands on the line of its key or dash; the comment behind it stays."""
         node, below = slot.node, self._below(slot.node)
-        rest = self._rest(self._end(node)) if node.start != node.end else self._rest(slot.after)
         first, *lines = self._behind(slot, value)
-        if first[-1:] == "\\" and rest:
-            first, lines = f" {scalar(value)}", []
         if not first:
             self._change(slot.after, max(self._end(node), slot.after), "")
         elif not _is_filled(value) or slot.node.start == slot.node.end:
@@ -252,15 +263,28 @@ class Splicer:
             value: the value.
             column: where a list or mapping of that column stands now, which the new one keeps.
         """
-        if slot.holder is not None and slot.holder.kind == "list":
-            first, *lines = _lines([value])
-            return [first[1:], *_padded(lines, slot.column)]
         if slot.holder is None:
             return ["", *_lines(value)]
-        first, *lines = emit({"x": value}).split("\n")[:-1]
-        if column is not None and (column > slot.column or isinstance(value, list)) and _is_filled(value):
+        if slot.holder.kind == "list":
+            first, *lines = self._entry([value])
+            return [first[1:], *_padded(lines, slot.column)]
+        first, *lines = self._entry({"x": value})
+        if (
+            lines
+            and _is_filled(value)
+            and column is not None
+            and (column > slot.column or isinstance(value, list))
+        ):
             return ["", *_padded([line[2:] for line in lines], column)]
         return [first[2:], *_padded(lines, slot.column)]
+
+    def _entry(self, whole: Any) -> list[str]:
+        """Return the lines of a list or mapping of one."""
+        if not self.in_one_line:
+            return _lines(whole)
+        if isinstance(whole, dict):
+            return [f"{self._inline(key)}: {self._inline(value)}" for key, value in whole.items()]
+        return [f"- {self._inline(value)}" for value in whole]
 
     # adding
 
@@ -273,7 +297,7 @@ class Splicer:
         elif node.flow:
             self._add_in_flow(slot, whole)
         else:
-            self._insert_lines(self._below(node), _padded(_lines(whole), self._column(node.start)))
+            self._insert_lines(self._below(node), _padded(self._entry(whole), self._column(node.start)))
 
     def _add_in_flow(self, slot: _Slot, whole: Any) -> None:
         node = slot.node
@@ -334,16 +358,17 @@ class Splicer:
         else:
             self._change(spans[index - 1].end, spans[index].end, "")
 
-    def _cut_block(self, spans: list[_Span], index: int) -> None:
+    def _cut_block(self, spans: list[_Span], index: int, *, comments: bool) -> None:
         """Cut the lines of an entry; one that shares its line with a dash gives way to the next."""
         span = spans[index]
-        if self._is_first(span.start):
-            below = (
-                self._below(span.value) if span.value.start < span.value.end else self._next_line(span.end)
-            )
-            self._change(self._line(span.start), below, "")
-        else:
+        if not self._is_first(span.start):
             self._change(span.start, spans[index + 1].start, "")
+            return
+        below = self._below(span.value) if span.value.start < span.value.end else self._next_line(span.end)
+        if comments:
+            further = re.compile(_COMMENTS % (self._column(span.start) + 1)).match(self.text, below)
+            below = further.end() if further else below
+        self._change(self._line(span.start), below, "")
 
 
 class _Span(NamedTuple):

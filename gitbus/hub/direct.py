@@ -75,7 +75,7 @@ class DirectHub:
             return True
         now = self._files.value(move.ref)
         if now != move.old:
-            return answer == "unknown" and now == move.new
+            return now == move.new and (answer == "unknown" or move.new is None)
         ran = self.git.run("update-ref", "--no-deref", "--stdin", given=instruction(move).encode())
         if ran.code == 0:
             return True

@@ -132,7 +132,7 @@ class PushHub:
                 break
             time.sleep(random.uniform(0, 0.2 * attempt))  # noqa: S311 - jitter
             ran = self._push(left)
-            self._judge(left, ran, done, lost)
+            self._judge(left, ran, done, lost, again=attempt > 0)
             left = [move for move in left if move.ref not in done | lost]
         if left and (not done or left[0].ref == self.main):
             raise self._refused(left[0], ran)
@@ -148,7 +148,6 @@ class PushHub:
             "--porcelain",
             "--no-verify",
             "--no-force-if-includes",
-            "--quiet",
             *leases,
             name,
             *specs,
@@ -167,34 +166,37 @@ class PushHub:
                     self._pushing.setdefault(f"remote.{name}.{key.removeprefix(prefix)}", value)
         return self._pushing
 
-    def _judge(self, moves: Sequence[RefMove], ran: Ran, done: set[str], lost: set[str]) -> None:
-        """Sort moves into done and lost; a move in neither left its ref where it was."""
+    def _judge(
+        self, moves: Sequence[RefMove], ran: Ran, done: set[str], lost: set[str], *, again: bool
+    ) -> None:
+        """Sort moves into done and lost; a move in neither left its ref where it was.
+
+        A ref that is "up to date" stood there before this push: somebody else put it there, unless
+        this push is a second try, after a first one whose answer may have been lost.
+        """
         flags = {ref.decode(): flag.decode() for flag, ref in _REPORT.findall(ran.out)}
-        sure = {move.ref for move in moves if flags.get(move.ref, "!") in " +*-"}
-        # "up to date" means that it stood there before this push: somebody else put it there
-        late = {move.ref for move in moves if flags.get(move.ref) == "=" and move.old != move.new}
-        done |= sure | {move.ref for move in moves if flags.get(move.ref) == "=" and move.old == move.new}
-        lost |= late
+        for move in moves:
+            flag = flags.get(move.ref, "!")
+            if flag in " +*-" or (flag == "=" and (again or move.old == move.new)):
+                done.add(move.ref)
+            elif flag == "=":
+                lost.add(move.ref)
         doubtful = [move for move in moves if move.ref not in done | lost]
-        if not doubtful:
-            return
-        refs = self._read_back(doubtful)
+        refs = self._read_back() if doubtful else {}
         for move in doubtful:
             if refs.get(move.ref) == move.new:
                 done.add(move.ref)
             elif refs.get(move.ref) != move.old:
                 lost.add(move.ref)
 
-    def _read_back(self, moves: Sequence[RefMove]) -> Mapping[str, Oid]:
+    def _read_back(self) -> Mapping[str, Oid]:
         """Read the refs again, since only they say what became of a push without a plain answer."""
-        for attempt in range(TRIES):
+        for _ in range(TRIES - 1):
             try:
                 return self.look()
             except Unreachable:
-                if attempt == TRIES - 1:
-                    raise
                 time.sleep(random.uniform(0, 0.5))  # noqa: S311 - jitter
-        raise AssertionError(moves)
+        return self.look()
 
     def _refused(self, move: RefMove, ran: Ran) -> Unreachable:
         return failed(

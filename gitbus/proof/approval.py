@@ -140,7 +140,7 @@ def _why_none(item: str, present: Item | None, approval: Approval | None) -> Mis
 def _weighed(case: _Case) -> Proof:
     about = Decision.approving(case.waited, case.branch)
     word = decided_by(case.history, case.commit, case.standing, about, case.forge)
-    enough = quorum(case.history, case.tip, case.waited, case.standing, word.people)
+    enough = quorum(case.history, case.tip, case.waited, case.standing, word)
     checks: Iterable[Iterable[Verified | Missing]] = (
         _states(case),
         _flip_alone(case),

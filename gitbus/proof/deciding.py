@@ -54,7 +54,7 @@ def decided_by(
     """Return whose word a commit of the line is on something, and what is missing of it."""
     word = signed(history, commit.oid, standing, APPROVERS)
     lacking = (*word.missing, *(_not_about(history, commit, about) if word.people else ()))
-    if not lacking:
+    if not lacking and word.people:
         return word
     if {standing.before.approval.proof, standing.now.approval.proof} != {"github"}:
         return Word((), word.verified, lacking)

@@ -28,7 +28,7 @@ _SOURCE = rf"{_BRANCHES}(?:, {_BRANCHES})*(?: of [^';\n]+?)?"
 _MERGE = re.compile(rf"Merge ({_SOURCE}(?:; {_SOURCE})*)(?: into (\S+))?")
 _GROUP = re.compile(rf"(remote-tracking )?branch(?:es)? ({_NAME}(?:(?:, | and ){_NAME})*)")
 _QUOTED = re.compile(r"'([^'\s]+)'")
-_PURPOSE = re.compile(r"gitbus/(approve|decide)/([a-z0-9][a-z0-9.-]*)")
+_PURPOSE = re.compile(r"(?:(?:refs/)?heads/)?gitbus/(approve|decide)/([a-z0-9][a-z0-9.-]*)")
 _FAR_PURPOSE = re.compile(r"\S+?/gitbus/(approve|decide)/([a-z0-9][a-z0-9.-]*)")
 
 

@@ -3,7 +3,7 @@
 Rules: one person counts once, whatever keys he has. The person behind the worker that made the item
 does not count unless the bus allows it. Every bound holds in the Bus before the approval and now.
 
-Example: ``quorum(history, tip, item, standing, ("ada",)).missing == ()``.
+Example: ``quorum(history, tip, item, standing, Word(("ada",))).missing == ()``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gitbus.proof.values import Missing, Verified, missing
 from gitbus.records import Item
 
 
-def quorum(history: History, tip: Oid, item: Item, standing: Standing, mergers: tuple[str, ...]) -> Word:
+def quorum(history: History, tip: Oid, item: Item, standing: Standing, merged: Word) -> Word:
     """Return who stands behind an item's approval, and what is missing.
 
     Args:
@@ -25,16 +25,16 @@ def quorum(history: History, tip: Oid, item: Item, standing: Standing, mergers: 
         tip: the commit to look from.
         item: the item as it waited.
         standing: the Buses under both of which the people have to count.
-        mergers: who merged: whose word the approving commit is.
+        merged: whose word the approving commit is; where that is missing, no count is.
     """
     said = verdicts(history, tip, item, standing)
     barred = _producers(item, standing)
     ok = {one.person for one in said.values() if one.verdict == "ok"}
-    people = ({*mergers} | ok) & set(standing.with_role("approver"))
+    people = ({*merged.people} | ok) & set(standing.with_role("approver"))
     checks = (
         _against(said),
-        _approvers(people - barred, people & barred, standing),
-        _reviewers(item, ok - barred, mergers, standing),
+        () if merged.missing else _approvers(people - barred, people & barred, standing),
+        _reviewers(item, ok - barred, merged.people, standing),
     )
     found = [one for check in checks for one in check]
     return Word(

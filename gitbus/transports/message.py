@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from email.headerregistry import Address as Mailbox
+from email.header import Header
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
@@ -67,11 +67,9 @@ def build(outgoing: Outgoing, senders: Sequence[str] = ()) -> Letter:
     if not recipients:
         raise Refused("there is no recipient", rule="no-recipient", remedy="name one in `to`")
     utf8 = any(one.needs_utf8 for one in (sender, *to, *cc, *bcc, *reply_to))
-    message = EmailMessage(_POLICY.clone(utf8=utf8))
     identifier = message_id(outgoing.item, outgoing.digest, sender.domain)
-    _head(message, {"From": [sender], "To": to, "Cc": cc, "Reply-To": reply_to}, outgoing, identifier)
-    _body(message, outgoing)
-    data = message.as_bytes()
+    lists = {"From": [sender], "To": to, "Cc": cc, "Reply-To": reply_to}
+    data = _head(lists, outgoing, identifier, utf8=utf8) + _body(outgoing).as_bytes()
     _sane(data)
     return Letter(data, sender.spec, recipients, identifier, utf8)
 
@@ -88,19 +86,39 @@ def _addresses(message: Mapping[str, Any], key: str) -> list[Address]:
     return [parse(one) for one in ([value] if isinstance(value, str) else value)]
 
 
-def _head(
-    message: EmailMessage, lists: Mapping[str, list[Address]], outgoing: Outgoing, identifier: str
-) -> None:
-    message["Date"] = format_datetime(datetime.fromisoformat(outgoing.date))
-    message["Message-ID"] = identifier
+def _head(lists: Mapping[str, list[Address]], outgoing: Outgoing, identifier: str, *, utf8: bool) -> bytes:
+    """Return the lines of the header, all but what belongs to the body.
+
+    They are written here, as the library's folding of a long list may encode its commas.
+    """
+    rows = [("Date", format_datetime(datetime.fromisoformat(outgoing.date))), ("Message-ID", identifier)]
     for name, addresses in lists.items():
         if addresses:
-            message[name] = [Mailbox(one.display, one.local, one.domain) for one in addresses]
-    message["Subject"] = _one_line("Subject", outgoing.message.get("subject") or "")
-    for name, value in (outgoing.message.get("headers") or {}).items():
-        if name in message:
-            raise Refused(f"the header {name} stands there twice", rule="reserved-header", remedy="leave one")
-        message[_free_name(name)] = _one_line(name, value)
+            rows.append((name, ",\r\n ".join(_mailbox(one, utf8=utf8) for one in addresses)))
+    free = {"Subject": outgoing.message.get("subject") or "", **_free(outgoing.message.get("headers") or {})}
+    rows += [(name, _encoded(_one_line(name, value), utf8=utf8, name=name)) for name, value in free.items()]
+    return "".join(f"{name}: {value}\r\n" for name, value in rows).encode()
+
+
+def _mailbox(address: Address, *, utf8: bool) -> str:
+    if not address.display:
+        return address.spec
+    quoted = '"' + re.sub(r'(["\\])', r"\\\1", address.display) + '"'
+    plain = quoted if address.display.isascii() or utf8 else _encoded(address.display, utf8=utf8)
+    return f"{plain} <{address.spec}>"
+
+
+def _encoded(text: str, *, utf8: bool, name: str | None = None) -> str:
+    """Return text as it is, or as encoded words (RFC 2047) where it must be ASCII and is not."""
+    if text.isascii() or utf8:
+        return text
+    return Header(text, "utf-8", header_name=name).encode(linesep="\r\n")
+
+
+def _free(headers: Mapping[str, str]) -> dict[str, str]:
+    if len({name.lower() for name in headers}) < len(headers):
+        raise Refused("a header stands there twice", rule="reserved-header", remedy="leave one")
+    return {_free_name(name): value for name, value in headers.items()}
 
 
 def _free_name(name: str) -> str:
@@ -134,7 +152,9 @@ def _one_line(name: str, value: str) -> str:
     return value.strip(" ")
 
 
-def _body(message: EmailMessage, outgoing: Outgoing) -> None:
+def _body(outgoing: Outgoing) -> EmailMessage:
+    message = EmailMessage(_POLICY)
+    message["MIME-Version"] = "1.0"
     texts = [part for part in outgoing.parts if part.role == "text"]
     pages = [part for part in outgoing.parts if part.role == "html"]
     if not outgoing.parts or len(texts) > 1 or len(pages) > 1:
@@ -153,6 +173,7 @@ def _body(message: EmailMessage, outgoing: Outgoing) -> None:
         if part.role in ("attachment", "json"):
             _attach(message, part, number)
     _boundaries(message, outgoing)
+    return message
 
 
 def _text(part: Part) -> str:

@@ -120,7 +120,9 @@ def test_one_signed_flip(bus: BusRepo) -> None:
 def test_one_signed_flip_of_those_it_names(bus: BusRepo) -> None:
     names = [bus.put_up(name) for name in (ITEM, OTHER)]
     known = bus.effective()
-    changes = {path: file for name in names for path, file in bus.flipped(name, bus._entries[name], bus.tip).items()}
+    changes = {
+        path: file for name in names for path, file in bus.flipped(name, bus._entries[name], bus.tip).items()
+    }
     bus.commit(changes, f"yes\n\nGitbus-Item: {ITEM}\nGitbus-Item: {OTHER}\n", by="ada", key="ada")
     assert_proved(bus, known, *names)
 
@@ -207,7 +209,9 @@ def test_merged_slip_put_right(bus: BusRepo) -> None:
 def test_merged_edit_kept_and_approved(bus: BusRepo) -> None:
     bus.put_up()
     known = bus.effective()
-    bus.commit({f"{paths.item_folder(ITEM)}/body.txt": "Hi\n"}, "nicer", by="bob", on=f"gitbus/approve/{ITEM}")
+    bus.commit(
+        {f"{paths.item_folder(ITEM)}/body.txt": "Hi\n"}, "nicer", by="bob", on=f"gitbus/approve/{ITEM}"
+    )
     bus.merge("ada")
     assert "merge-holds-more" in bus.refused()
     bus.put(text="Hi\n", revision=2)
@@ -224,7 +228,7 @@ def test_merged_revert_then_approved_anew(bus: BusRepo) -> None:
     bus.git("bob", "revert", "--no-edit", "-m", "1", "HEAD")
     bus.git("bob", "checkout", "-q", "main")
     revert = bus.merge("bob", "refs/heads/undo")
-    assert bus.refused() == {"no-approval"}
+    assert bus.refused() == {"not-approved"}
     assert bus.item().state == "awaiting_approval"
     bus._entries[ITEM] = revert
     bus.flip()
@@ -288,7 +292,16 @@ def test_two_approvers_racing(bus: BusRepo) -> None:
     bus.git("bob", "push", "-q", "origin", "HEAD", at=bus.clone("bob"), check=False)
     bus.git("bob", "fetch", "-q", "origin", at=bus.clone("bob"))
     bus.git("bob", "reset", "-q", "--hard", "origin/main", at=bus.clone("bob"))
-    bus.git("bob", "merge", "-q", "--no-ff", "-S", "--no-edit", f"origin/gitbus/approve/{OTHER}", at=bus.clone("bob"))
+    bus.git(
+        "bob",
+        "merge",
+        "-q",
+        "--no-ff",
+        "-S",
+        "--no-edit",
+        f"origin/gitbus/approve/{OTHER}",
+        at=bus.clone("bob"),
+    )
     bus.git("bob", "push", "-q", "origin", "HEAD", at=bus.clone("bob"))
     assert_proved(bus, known, ITEM)
     assert_proved(bus, known, OTHER, people=("bob",))
@@ -320,7 +333,7 @@ def test_stuck_resolved_approved_and_leased_again(bus: BusRepo, by_merge: bool) 
     bus.tick(minutes=66)
     if by_merge:
         bus.resolve("bob", key=None, on=f"gitbus/decide/{ITEM}", parents=[bus.tip])
-        bus.merge("bob", f"refs/heads/gitbus/decide/{ITEM}")
+        bus.merge("bob", f"gitbus/decide/{ITEM}")
     else:
         bus.resolve("bob")
     assert [one.closed for one in bus.leases()] == [True]

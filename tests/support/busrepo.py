@@ -40,7 +40,18 @@ from gitbus.proof.bus import Effective, effective
 from gitbus.proof.leases import FoundLease, leases_of
 from gitbus.proof.line import line_findings
 from gitbus.proof.values import Proof
-from gitbus.records import Approval, Bus, Item, Lease, Message, PayloadFile, Receipt, Record, Resolution, Review
+from gitbus.records import (
+    Approval,
+    Bus,
+    Item,
+    Lease,
+    Message,
+    PayloadFile,
+    Receipt,
+    Record,
+    Resolution,
+    Review,
+)
 from gitbus.records.item import Score, Seals, Source, digest
 
 START = datetime(2026, 11, 30, 20, 0, tzinfo=UTC)
@@ -144,7 +155,9 @@ class BusRepo:
             store.close()
         self._open = []
 
-    def git(self, who: str | None, *arguments: str, at: Path | None = None, check: bool = True, **env: str) -> str:
+    def git(
+        self, who: str | None, *arguments: str, at: Path | None = None, check: bool = True, **env: str
+    ) -> str:
         """Run git in the working clone (or at another place), as a person with his key; returns what it printed."""
         settings = ["-c", "gpg.format=ssh", "-c", "advice.diverging=false", "-c", "merge.conflictStyle=merge"]
         if who is not None:
@@ -157,7 +170,13 @@ class BusRepo:
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
-            env={**os.environ, "GIT_AUTHOR_DATE": stamp, "GIT_COMMITTER_DATE": stamp, "GIT_MERGE_AUTOEDIT": "no", **env},
+            env={
+                **os.environ,
+                "GIT_AUTHOR_DATE": stamp,
+                "GIT_COMMITTER_DATE": stamp,
+                "GIT_MERGE_AUTOEDIT": "no",
+                **env,
+            },
         )
         if check and done.returncode != 0:
             raise AssertionError(f"git {arguments}: {done.stdout}{done.stderr}")
@@ -167,8 +186,14 @@ class BusRepo:
         """Return a person's own clone, set up to sign; it is made at the first call."""
         place = self.folder.parent / f"clone-{who}"
         if not place.exists():
-            self.git(who, "clone", "-q", "-b", self.branch, str(self.folder), str(place), at=self.folder.parent)
-            for name, value in (("user.name", who.title()), ("user.email", f"{who}@test"), ("pull.rebase", "false")):
+            self.git(
+                who, "clone", "-q", "-b", self.branch, str(self.folder), str(place), at=self.folder.parent
+            )
+            for name, value in (
+                ("user.name", who.title()),
+                ("user.email", f"{who}@test"),
+                ("pull.rebase", "false"),
+            ):
                 self.git(who, "config", name, value, at=place)
         return place
 
@@ -272,7 +297,9 @@ class BusRepo:
             data = with_signature(data, sign(data, key))
         return self.point(branch, self.object("commit", data))
 
-    def detached(self, changes: Mapping[str, Content] | None = None, message: str = "aside", **how: Any) -> Oid:
+    def detached(
+        self, changes: Mapping[str, Content] | None = None, message: str = "aside", **how: Any
+    ) -> Oid:
         """Write a commit that no branch of the bus is at."""
         return self.commit(changes, message, on="scratch", **{"parents": [self.tip], **how})
 
@@ -312,10 +339,15 @@ class BusRepo:
         names = names or (ITEM,)
         found = {name: (entries or self._entries)[name] for name in names}
         parent = list(found.values())[-1]
-        changes = {path: content for name in names for path, content in self.flipped(name, found[name], parent).items()}
+        changes = {
+            path: content
+            for name in names
+            for path, content in self.flipped(name, found[name], parent).items()
+        }
         return self.commit(
             changes,
-            f"approve {' '.join(names)}\n\nGitbus-Verb: approve\n" + "".join(f"Gitbus-Item: {name}\n" for name in names),
+            f"approve {' '.join(names)}\n\nGitbus-Verb: approve\n"
+            + "".join(f"Gitbus-Item: {name}\n" for name in names),
             parents=[parent],
             on=f"gitbus/approve/{branch or names[0]}",
             when=self.store.commit(parent).committer.when,
@@ -329,9 +361,14 @@ class BusRepo:
             for file in item.payload
         }
         approval: Approval = approval_of(item, entry, contents).model_copy(update=fields)
-        return {paths.item(name): item.model_copy(update={"state": "approved"}), paths.approval(name): approval}
+        return {
+            paths.item(name): item.model_copy(update={"state": "approved"}),
+            paths.approval(name): approval,
+        }
 
-    def put_up(self, name: str = ITEM, state: str = "awaiting_approval", text: str = "Hello\n", **fields: Any) -> str:
+    def put_up(
+        self, name: str = ITEM, state: str = "awaiting_approval", text: str = "Hello\n", **fields: Any
+    ) -> str:
         """Bring an item to where it waits, with its approval branch; return its name."""
         self.put(name, text, **fields)
         return self.again(name, state)
@@ -343,11 +380,23 @@ class BusRepo:
         self.commit({}, f"put up {name}")
         return name
 
-    def merge(self, who: str, *names: str, sign: bool = True, options: Sequence[str] = (), check: bool = True) -> Oid:
+    def merge(
+        self, who: str, *names: str, sign: bool = True, options: Sequence[str] = (), check: bool = True
+    ) -> Oid:
         """Merge approval branches with git, signed; return the commit that the branch is at then."""
         self.checkout()
         refs = [name if "/" in name else f"gitbus/approve/{name}" for name in names or (ITEM,)]
-        self.git(who, "merge", "-q", "--no-ff", *(["-S"] if sign else []), "--no-edit", *options, *refs, check=check)
+        self.git(
+            who,
+            "merge",
+            "-q",
+            "--no-ff",
+            *(["-S"] if sign else []),
+            "--no-edit",
+            *options,
+            *refs,
+            check=check,
+        )
         return self.tip
 
     def approve(self, who: str, *names: str) -> Oid:
@@ -356,32 +405,57 @@ class BusRepo:
         message = f"approve {len(names) or 1}\n\nGitbus-Verb: approve\n{trailers}"
         return self.merge(who, *names, options=["-m", message])
 
-    def review(self, who: str, name: str = ITEM, verdict: str = "ok", key: str | None = "", **fields: Any) -> Oid:
+    def review(
+        self, who: str, name: str = ITEM, verdict: str = "ok", key: str | None = "", **fields: Any
+    ) -> Oid:
         """Commit a person's review, signed with the person's key (or another's, or nobody's)."""
         item = self.item(name)
-        given = {"item": name, "revision": item.revision, "digest": item.digest, "person": who, "at": self.now}
+        given = {
+            "item": name,
+            "revision": item.revision,
+            "digest": item.digest,
+            "person": who,
+            "at": self.now,
+        }
         review = Review(**{**given, "verdict": verdict, **fields})
         return self.commit(
-            {paths.review(name, who): review}, f"review {name}: {verdict}", by=who, key=who if key == "" else key
+            {paths.review(name, who): review},
+            f"review {name}: {verdict}",
+            by=who,
+            key=who if key == "" else key,
         )
 
     # --- the sender's and a human's word
 
-    def lease(self, name: str = ITEM, minutes: int = 5, key: str | None = None, **fields: Any) -> dict[str, str]:
+    def lease(
+        self, name: str = ITEM, minutes: int = 5, key: str | None = None, **fields: Any
+    ) -> dict[str, str]:
         """Lease an item's present attempt; return the nonces behind the seals."""
         item = self.item(name)
         nonces = make_nonces(f"{name}#{item.attempt}")
         made = self.now + timedelta(minutes=1)
-        lease = make_lease(item, self.store.line(self.tip, touching=[paths.approval(name)])[0], self.tip, made, nonces)
+        lease = make_lease(
+            item, self.store.line(self.tip, touching=[paths.approval(name)])[0], self.tip, made, nonces
+        )
         lease = lease.model_copy(update={"expires_at": made + timedelta(minutes=minutes), **fields})
         sending = item.model_copy(update={"state": "sending", "reason": None})
         self.commit(
-            {paths.item(name): sending, paths.lease(name, item.attempt): lease}, f"lease {name}", by="sender", key=key
+            {paths.item(name): sending, paths.lease(name, item.attempt): lease},
+            f"lease {name}",
+            by="sender",
+            key=key,
         )
         return nonces
 
     def attest(
-        self, name: str, outcome: str, nonces: Mapping[str, str], *, passing: bool = False, key: str | None = None, **fields: Any
+        self,
+        name: str,
+        outcome: str,
+        nonces: Mapping[str, str],
+        *,
+        passing: bool = False,
+        key: str | None = None,
+        **fields: Any,
     ) -> Oid:
         """Commit the receipt of an item's present attempt, and the state that follows."""
         item = self.item(name)
@@ -390,7 +464,10 @@ class BusRepo:
         update: dict[str, Any] = {"state": states[outcome]}
         if passing:
             update |= {"attempt": item.attempt + 1, "not_before": self.now, "reason": "450 later"}
-        changes = {paths.item(name): item.model_copy(update=update), paths.receipt(name, item.attempt): receipt}
+        changes = {
+            paths.item(name): item.model_copy(update=update),
+            paths.receipt(name, item.attempt): receipt,
+        }
         return self.commit(changes, f"attest {name}: {outcome}", by="sender", key=key)
 
     def receipt(self, name: str, outcome: str, nonce: str | None, **fields: Any) -> Receipt:
@@ -409,11 +486,15 @@ class BusRepo:
         """Commit another state of an item; leaving ``approved`` takes its approval away."""
         update = self.item(name).model_copy(update={"state": state, **fields})
         changes: dict[str, Content] = {paths.item(name): update}
-        if state not in ("sending", "stuck", "sent", "approved") and self.store.entry(self.tip, paths.approval(name)):
+        if state not in ("sending", "stuck", "sent", "approved") and self.store.entry(
+            self.tip, paths.approval(name)
+        ):
             changes[paths.approval(name)] = None
         return self.commit(changes, message or f"{state} {name}")
 
-    def resolve(self, who: str, name: str = ITEM, verdict: str = "not_sent", key: str | None = "", **how: Any) -> Oid:
+    def resolve(
+        self, who: str, name: str = ITEM, verdict: str = "not_sent", key: str | None = "", **how: Any
+    ) -> Oid:
         """Commit a person's word on a stuck item, signed."""
         return self.commit(self.resolution(who, name, verdict), f"resolve {name}: {verdict}", by=who,
                            key=who if key == "" else key, **how)  # fmt: skip
@@ -421,10 +502,19 @@ class BusRepo:
     def resolution(self, who: str, name: str, verdict: str) -> dict[str, Content]:
         """Return the files that a resolution writes."""
         item = self.item(name)
-        said = Resolution(item=name, attempt=item.attempt, verdict=verdict, evidence="the log", person=who, at=self.now)  # type: ignore[arg-type]
+        said = Resolution(
+            item=name, attempt=item.attempt, verdict=verdict, evidence="the log", person=who, at=self.now
+        )  # type: ignore[arg-type]
         expires = self.now + self.bus.approval.expires
-        waiting = {"state": "awaiting_approval", "attempt": item.attempt + 1, "expires_at": expires, "reason": None}
-        after = item.model_copy(update=waiting if verdict == "not_sent" else {"state": "sent", "reason": None})
+        waiting = {
+            "state": "awaiting_approval",
+            "attempt": item.attempt + 1,
+            "expires_at": expires,
+            "reason": None,
+        }
+        after = item.model_copy(
+            update=waiting if verdict == "not_sent" else {"state": "sent", "reason": None}
+        )
         changes: dict[str, Content] = {paths.item(name): after, paths.resolution(name, item.attempt): said}
         if verdict == "not_sent":
             changes[paths.approval(name)] = None
@@ -437,7 +527,9 @@ class BusRepo:
         self.bus = changed_bus(self.bus, **policy)
         return self.write_bus(self.bus, who, name=name, key=key)
 
-    def write_bus(self, content: Content, who: str = "ada", *, name: bool = False, key: str | None = "", **how: Any) -> Oid:
+    def write_bus(
+        self, content: Content, who: str = "ada", *, name: bool = False, key: str | None = "", **how: Any
+    ) -> Oid:
         """Commit some content as bus.yaml."""
         message = f"config\n\nGitbus-Bus: {self.blob(content)}\n" if name else "config"
         return self.commit({paths.BUS: content}, message, by=who, key=who if key == "" else key, **how)
@@ -454,7 +546,9 @@ class BusRepo:
         """Return the effective Bus, seen with fresh eyes."""
         return effective(self.fresh(), tip or self.tip, self.root, known=known)
 
-    def prove(self, name: str = ITEM, tip: Oid | None = None, known: Effective | None = None, **how: Any) -> Proof:
+    def prove(
+        self, name: str = ITEM, tip: Oid | None = None, known: Effective | None = None, **how: Any
+    ) -> Proof:
         """Prove an item's approval, from a fresh clone or from one with memory."""
         given: dict[str, Any] = {"now": self.now, "branch": self.branch, **how}
         return prove_approval(self.fresh(), tip or self.tip, name, root=self.root, bus=known, **given)
@@ -474,7 +568,7 @@ class BusRepo:
         return {one.rule for one in line_findings(history, at, self.root, found, **memory)}
 
 
-@pytest.fixture()
+@pytest.fixture
 def bus(tmp_path: Path) -> Iterator[BusRepo]:
     """Return a bus whose branch is ``main``, with sending on."""
     made = BusRepo(tmp_path)
@@ -482,7 +576,7 @@ def bus(tmp_path: Path) -> Iterator[BusRepo]:
     made.close()
 
 
-@pytest.fixture()
+@pytest.fixture
 def make_repo(tmp_path: Path) -> Iterator[Callable[..., BusRepo]]:
     """Return :class:`BusRepo` without its first argument."""
     made: list[BusRepo] = []
@@ -531,9 +625,15 @@ def changed_bus(bus: Bus, **policy: Any) -> Bus:
 
 def make_item(name: str = ITEM, text: str = "Hello\n", **fields: Any) -> Item:
     """Return a persisted item with one text."""
-    message = Message.model_validate({"from": "news@acme.example", "to": ["list@acme.example"], "subject": "Release 1.0"})
+    message = Message.model_validate(
+        {"from": "news@acme.example", "to": ["list@acme.example"], "subject": "Release 1.0"}
+    )
     data = text.encode()
-    payload = (PayloadFile(role="text", path="body.txt", media_type="text/plain", sha256=ids.sha256(data), bytes=len(data)),)
+    payload = (
+        PayloadFile(
+            role="text", path="body.txt", media_type="text/plain", sha256=ids.sha256(data), bytes=len(data)
+        ),
+    )
     parts = name.split(".")
     given: dict[str, Any] = {
         "id": name, "state": "persisted", "channel": "news", "message": message, "payload": payload,
@@ -559,4 +659,18 @@ def make_lease(item: Item, approval: Oid, blob: Oid, when: datetime, nonces: Map
     )  # fmt: skip
 
 
-__all__ = ["FILE", "ITEM", "PEOPLE", "START", "BusRepo", "bus", "changed_bus", "make_repo", "key", "make_bus", "make_item", "public", "sign"]
+__all__ = [
+    "FILE",
+    "ITEM",
+    "PEOPLE",
+    "START",
+    "BusRepo",
+    "bus",
+    "changed_bus",
+    "key",
+    "make_bus",
+    "make_item",
+    "make_repo",
+    "public",
+    "sign",
+]

@@ -89,7 +89,9 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serve(
-    folder: Path, user: str = "ada", password: str = "secret"  # noqa: S107
+    folder: Path,
+    user: str = "ada",
+    password: str = "secret",
 ) -> Iterator[tuple[str, threading.Event]]:
     """Serve the repositories in a folder; give the URL with its login, and the event that drops answers."""
     login = base64.b64encode(f"{user}:{password}".encode()).decode()

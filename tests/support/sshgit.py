@@ -58,7 +58,7 @@ def _until_it_listens(port: int) -> None:
     while True:
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
-            return
+            break
         except OSError:
             if time.monotonic() > end:
                 raise
