@@ -10,7 +10,7 @@ Example: ``board.goals["a"].tasks["write"].state`` and ``board.items["a.mail.ite
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from gitbus.change import Change, blob_oid
@@ -165,6 +165,8 @@ class _Edit:
 
     def put(self, path: str, file: File | None) -> None:
         match path.split("/"):
+            case ["goals" | "outbox" as folder, name] if file is None:
+                self._gone("goals" if folder == "goals" else "items", name)
             case ["goals", goal, *rest]:
                 self._goal(goal, rest, path, file)
             case ["outbox", item, *rest]:
@@ -181,15 +183,21 @@ class _Edit:
     def done(self) -> Board:
         changes = dict(self.top)
         for attribute, part in (("goals", GoalBoard), ("items", ItemBoard)):
-            touched = {name: fields for (kind, name), fields in self.parts.items() if kind == attribute}
+            touched = {name: values for (kind, name), values in self.parts.items() if kind == attribute}
             if touched:
                 changes[attribute] = self._merged(attribute, part, touched)
         return replace(self.board, **changes)
 
+    def _gone(self, kind: str, name: str) -> None:
+        """Forget a whole folder."""
+        part = GoalBoard if kind == "goals" else ItemBoard
+        blank = part(name)
+        self.parts[kind, name] = {field.name: getattr(blank, field.name) for field in fields(blank)}
+
     def _merged(self, attribute: str, part: type, touched: dict[str, dict[str, Any]]) -> dict[str, Any]:
         whole = dict(getattr(self.board, attribute))
-        for name, fields in touched.items():
-            value = replace(whole.get(name) or part(name), **fields)
+        for name, values in touched.items():
+            value = replace(whole.get(name) or part(name), **values)
             if value == part(name):
                 whole.pop(name, None)
             else:

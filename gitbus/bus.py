@@ -17,7 +17,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -26,7 +26,7 @@ from gitbus import codec, paths, records
 from gitbus.board import Board
 from gitbus.change import Change, Thread, plain
 from gitbus.clock import utc_now
-from gitbus.conductor import Conductor
+from gitbus.conductor import Conductor, archived
 from gitbus.errors import HubMoved, Invalid, Refused
 from gitbus.flow import people
 from gitbus.flow.items import revise
@@ -40,6 +40,7 @@ from gitbus.records import Goal, Person
 from gitbus.runner.base import Runner
 from gitbus.sender import Sender
 from gitbus.states import WAITING
+from gitbus.version import refuse_old
 from gitbus.worker import Offer, WorkerActor
 from gitbus.writing import Writer
 
@@ -177,6 +178,7 @@ class Bus:
         for attempt in range(TRIES):
             tip = self.hub.look()[self.hub.main]
             board = self.reader.board(tip)
+            refuse_old(board.bus)
             change = decide(board)
             made = writer.commits(tip, [change], self.now(), sign=sign)[0]
             if self.hub.move([RefMove(self.hub.main, tip, made)]).moved(self.hub.main):
@@ -278,6 +280,19 @@ class Bus:
 
     def _open(self, board: Board, goal: str) -> Board:
         return self.reader.opened(board, [goal])
+
+    def archive(self, older: timedelta | None = None) -> Done | None:
+        """Archive what settled long ago; None where there is nothing to archive.
+
+        Args:
+            older: how long ago it settled; the bus's ``archive_after`` unless given.
+        """
+        tip = self.hub.look()[self.hub.main]
+        if not archived(self.hub.store, self.reader.board(tip), tip, (), self.now(), older):
+            return None
+        return self.commit(
+            lambda board: archived(self.hub.store, board, board.commit, (), self.now(), older)[0]
+        )
 
     # --- items: what narrows
 
@@ -475,6 +490,17 @@ class Bus:
         message = f"an edit that nobody decided on (commit {last.commit[:10]}); gitbus ratify"
         return [{"path": paths.BUS, "line": last.line, "message": message}]
 
+    def old_records(self) -> list[str]:
+        """Return the paths of records that are of another version than this gitbus writes."""
+        store = self.hub.store
+        tree = store.commit(self.hub.look()[self.hub.main]).tree
+        head = b"apiVersion: gitbus/v1\n"
+        return [
+            delta.path
+            for delta in store.diff(None, tree)
+            if codec.kind_of_path(delta.path) and delta.new and head not in store.blob(delta.new.oid)
+        ]
+
     def accept_history(self) -> Done:
         """Accept what the line does not hold, as an approver, and put every approved item back to wait."""
         from gitbus.accepting import accept_history
@@ -498,7 +524,7 @@ class Bus:
 
     def conductor(self) -> Conductor:
         """Return a conductor on this clone."""
-        return Conductor(self.hub, self.root, self.now)
+        return Conductor(self.hub, self.root, self.now, self.state)
 
     def conduct(self) -> int:
         """Tick until nothing is left to decide; return how many ticks did something."""

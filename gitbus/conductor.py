@@ -14,24 +14,28 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from pathlib import Path
 
 from gitbus.board import Board
 from gitbus.change import Change
 from gitbus.clock import utc_now
 from gitbus.errors import HubMoved
 from gitbus.flow.absorb import absorb
+from gitbus.flow.archive import archive, due, folders
 from gitbus.flow.goals import cancel, lose, place, reopen, settle
 from gitbus.flow.items import demote, expire, persist, revise, route, score, strand, strand_broken
 from gitbus.flow.sending import broken_rules
 from gitbus.forge.plain import Approvals
 from gitbus.history import Oid
-from gitbus.hub.base import Hub, RefMove
+from gitbus.hub.base import Hub, RefMove, Store
 from gitbus.incoming import Crew, Inbox, Tip
 from gitbus.judging import Judge
+from gitbus.notifying import Notifier
 from gitbus.reading import Reader
+from gitbus.version import refuse_old
 from gitbus.watching import Sightings, Tips
 from gitbus.writing import CONDUCTOR, Writer
 
@@ -62,15 +66,19 @@ class Conductor:
         hub: the shared repository.
         root: the commit that began the bus.
         clock: what time it is.
+        state: the clone's local state, where it remembers whom it told what; nobody is told without.
     """
 
-    def __init__(self, hub: Hub, root: Oid, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self, hub: Hub, root: Oid, clock: Callable[[], datetime] = utc_now, state: Path | None = None
+    ) -> None:
         self.hub = hub
         self.clock = clock
         self.reader = Reader(hub.store, root)
         self.writer = Writer(hub.store, CONDUCTOR, self.reader.remember)
         self.approvals = Approvals(hub, self.writer)
-        self.judge = Judge(hub.store, self.reader)
+        self.judge = Judge(hub.store, self.reader, hub.main)
+        self.notifier = Notifier(state) if state is not None else None
         self.crew = Sightings(hub)
         self.tips = Tips(hub)
         self.seen: Mapping[str, Oid] = {}
@@ -103,6 +111,7 @@ class Conductor:
             moves.insert(0, RefMove(self.hub.main, main, tip))
         self.seen = refs
         if not moves:
+            self._tell(board, now)
             return False
         done = self.hub.move(moves)
         if tip != main and not done.moved(self.hub.main):
@@ -111,11 +120,17 @@ class Conductor:
         if tip != main:
             self.reader.adopt(board, tip)
         self.seen = {**refs, self.hub.main: tip}
+        self._tell(board, now)
         return bool(done.done)
+
+    def _tell(self, board: Board, now: datetime) -> None:
+        if self.notifier is not None:
+            self.notifier.tell(board, now)
 
     def _decide(self, refs: Mapping[str, Oid], now: datetime) -> tuple[Board, list[Change]]:
         main = refs[self.hub.main]
         board = self.reader.board(main)
+        refuse_old(board.bus)
         crew = self.crew.look(refs, board, now)
         tips = self.tips.look(refs, main, board)
         board = self._opened(board, tips, crew)
@@ -126,6 +141,9 @@ class Conductor:
                 board = board.after(change)
                 changes.append(change)
         for change in self._judged(board, refs, now):
+            board = board.after(change)
+            changes.append(change)
+        for change in archived(self.hub.store, board, main, changes, now):
             board = board.after(change)
             changes.append(change)
         return board, changes
@@ -153,3 +171,24 @@ class Conductor:
             if not part.open and part.report is not None and able & set(part.report.missing)
         }
         return self.reader.opened(board, sorted(wanted))
+
+
+def archived(
+    store: Store,
+    board: Board,
+    tip: Oid,
+    changes: Sequence[Change],
+    now: datetime,
+    older: timedelta | None = None,
+) -> list[Change]:
+    """Return the commit that archives what settled long ago, as it stands at ``tip``.
+
+    What this tick changes itself is left for the next one, so that trees are moved as they are.
+    """
+    touched = {
+        path.split("/")[1].split(".")[0] for change in changes for path in change.writes if "/" in path
+    }
+    names = [name for name in due(board, now, older) if name not in touched]
+    trees = {folder: store.entry(tip, folder) for folder in folders(board, names)}
+    found = {folder: entry for folder, entry in trees.items() if entry is not None}
+    return [archive(board, names, found, now)] if names and len(found) == len(trees) else []

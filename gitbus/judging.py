@@ -19,11 +19,18 @@ from gitbus.reading import Reader
 
 
 class Judge:
-    """Proves approvals, each once as long as nothing about it changed."""
+    """Proves approvals, each once as long as nothing about it changed.
 
-    def __init__(self, store: Store, reader: Reader) -> None:
+    Args:
+        store: where the objects are.
+        reader: reads the bus.
+        branch: the bus's branch.
+    """
+
+    def __init__(self, store: Store, reader: Reader, branch: str = "main") -> None:
         self.store = store
         self.reader = reader
+        self.branch = branch
         self._proofs: dict[tuple[str, Oid, Oid], Proof] = {}
 
     def proof(self, board: Board, item: str, now: datetime) -> Proof:
@@ -33,7 +40,15 @@ class Judge:
         key = (item, folder.oid if folder else "", bus.blob)
         known = self._proofs.get(key)
         if known is None or not known.proved:
-            known = prove_approval(self.store, board.commit, item, root=self.reader.root, now=now, bus=bus)
+            known = prove_approval(
+                self.store,
+                board.commit,
+                item,
+                root=self.reader.root,
+                now=now,
+                bus=bus,
+                branch=self.branch,
+            )
             self._proofs[key] = known
         return known
 

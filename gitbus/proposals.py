@@ -17,14 +17,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from gitbus import ids
+from gitbus import addresses, ids
 from gitbus.errors import Refused
 from gitbus.expressions import Unresolved, resolve
 from gitbus.graph import Graph, Planned
 from gitbus.history import Entry
 from gitbus.records import Bus, Channel, Message, PayloadFile, Result, Template
 from gitbus.records.work import Artifact, ProposedItem
-from gitbus.transports import addresses
 
 HEADERS = re.compile(
     r"(?i:x-[a-z0-9-]{1,60}|list-[a-z0-9-]{1,60}|in-reply-to|references|auto-submitted|keywords)"

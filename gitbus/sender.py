@@ -46,6 +46,7 @@ from gitbus.records import Channel, Lease, Receipt
 from gitbus.records.item import Delivery, ProofLine, ReceiptApproval, ReceiptChannel
 from gitbus.transports.base import Answer, Identity, Outgoing, Part, Transport, Unusable, clock
 from gitbus.transports.spawn import open_channel
+from gitbus.version import refuse_old
 from gitbus.writing import SENDER, Writer
 
 TRIES = 30
@@ -153,6 +154,7 @@ class Sender:
         if findings:
             raise Refused(findings[0].message, rule=findings[0].rule, remedy=findings[0].remedy)
         see_tip(self.state, tip)
+        refuse_old(effective.bus)
         return self.reader.board(tip), effective
 
     # --- step 1: look
@@ -187,7 +189,10 @@ class Sender:
             return Sent(part.id, "refused", "its record cannot be read")
         if self.journal.knows(item.id, item.attempt):
             return Sent(item.id, "refused", "journal-knows: this clone was about to send this attempt before")
-        proof = prove_approval(self.hub.store, board.commit, item.id, root=self.root, now=now, bus=effective)
+        store, branch = self.hub.store, self.hub.main
+        proof = prove_approval(
+            store, board.commit, item.id, root=self.root, now=now, bus=effective, branch=branch
+        )
         if not proof.proved or proof.commit is None:
             first = proof.missing[0]
             return Sent(item.id, "refused", f"{first.rule}: {first.message}")
@@ -202,7 +207,9 @@ class Sender:
             return Sent(item.id, "refused", f"unknown-channel: bus.yaml has no channel {item.channel}")
         for rule, _, why in why_not_message(item.message, channel):
             return Sent(item.id, "refused", f"{rule}: {why}")
-        for found in leases_of(self.hub.store, board.commit, item.id, root=self.root, bus=effective):
+        for found in leases_of(
+            store, board.commit, item.id, root=self.root, bus=effective, branch=branch, now=now
+        ):
             if found.attempt == item.attempt:
                 return Sent(item.id, "refused", f"lease-exists: attempt {item.attempt} has a lease already")
             if not found.closed:

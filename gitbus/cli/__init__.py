@@ -6,6 +6,7 @@ import sys
 import tempfile
 import traceback
 from pathlib import Path
+from typing import Any
 
 INTERRUPTED = 130
 
@@ -45,20 +46,20 @@ def run(arguments: list[str]) -> int:
 
 
 def _invoke(arguments: list[str]) -> int:
-    import click
     import typer
 
     from gitbus.cli.app import app
 
+    usage: type[Any] = typer.BadParameter.__bases__[0]  # click's UsageError, wherever this typer has it from
     try:
         code = typer.main.get_command(app).main(args=arguments, prog_name="gitbus", standalone_mode=False)
-    except click.exceptions.Abort:
+    except typer.Abort:
         return INTERRUPTED
-    except click.exceptions.Exit as exit_:
-        return exit_.exit_code
-    except click.ClickException as error:
+    except typer.Exit as exit_:
+        return int(exit_.exit_code)
+    except usage as error:
         error.show()
-        return error.exit_code
+        return int(error.exit_code)
     return code if isinstance(code, int) else 0
 
 

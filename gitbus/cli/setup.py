@@ -16,7 +16,7 @@ from gitbus.errors import Invalid, Misuse, Refused
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (demo, init, doctor, check, schema, gc):
+    for command in (demo, init, doctor, check, schema, archive, gc, upgrade):
         app.command()(command)
 
 
@@ -243,6 +243,41 @@ def schema(
         raise Misuse(f"there is no kind {kind}", rule="usage", remedy=", ".join(sorted(KINDS)))
     made = model.model_json_schema(by_alias=True)
     raw(json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **made}, indent=2))
+
+
+def archive(
+    older: Annotated[str, typer.Option("--older-than", metavar="30d", help="How long ago it settled.")] = "",
+) -> None:
+    """Move goals that settled long ago, with their items, into the archive.
+
+    Example: gitbus archive --older-than 7d
+    """
+    from gitbus import ids
+
+    try:
+        age = ids.duration(older) if older else None
+    except ValueError as error:
+        raise Misuse(str(error), rule="usage") from None
+    with the_bus() as bus:
+        done = bus.archive(age)
+        if done is None:
+            note("nothing settled that long ago")
+        else:
+            say(safe(done.subject))
+
+
+def upgrade() -> None:
+    """Rewrite records of older versions as this one writes them.
+
+    Example: gitbus upgrade
+    """
+    with the_bus() as bus:
+        old = bus.old_records()
+        if old:
+            raise Refused(
+                f"{old[0]} is of a version that this gitbus does not know", rule="wrong-api-version"
+            )
+        say("every record is of the newest version, gitbus/v1")
 
 
 def gc() -> None:

@@ -19,7 +19,7 @@ from gitbus.codec.scalars import MAX_DEPTH, MAX_DIGITS, MAX_INT, forbidden, show
 from gitbus.errors import Invalid
 
 _PLAIN = re.compile(
-    r"(?:[\w/$(]|~/|\.{1,2}/|\.(?!inf|nan)[a-z]|[^\x00-\xa0])"
+    r"(?!\.?e[-+]?[0-9]+\Z)(?:[\w/$(]|~/|\.{1,2}/|\.(?!inf|nan)[a-z]|[^\x00-\xa0])"
     r"[^:#]*(?:(?::(?! |\Z)|(?<! )#)[^:#]*)*(?<! )",
     re.IGNORECASE,
 )

@@ -50,6 +50,8 @@ class Database:
         self.git = git
         self.objects = git.git_dir / "objects"
         self.pending: dict[Oid, Raw] = {}
+        self.lent: dict[Oid, Raw] = {}
+        """Objects that can be read but are not to be written, as long as nothing written needs them."""
         self._reader: subprocess.Popen[bytes] | None = None
         self._talking = threading.RLock()
         self._cache: OrderedDict[Oid, Raw] = OrderedDict()
@@ -83,7 +85,7 @@ class Database:
             return len(found[1]) if found else int(self._ask("info", oid)[1])
 
     def _known(self, oid: Oid) -> Raw | None:
-        found = self.pending.get(oid)
+        found = self.pending.get(oid) or self.lent.get(oid)
         if found is None and oid in self._cache:
             self._cache.move_to_end(oid)
             found = self._cache[oid]

@@ -69,6 +69,9 @@ class DirectHub:
 
     def _one(self, move: RefMove) -> bool:
         """Move one ref; False where somebody else was faster."""
+        now = self._files.value(move.ref)
+        if now != move.old:  # a transaction that fails costs the process that makes them
+            return now == move.new is None
         effect("ref-move", f"{move.ref} {move.old} {move.new}")
         answer = self._mover.move(move)
         if answer == "moved":

@@ -44,7 +44,7 @@ NEUTRAL = {
     "core.alternateRefsCommand": "true",  # the program that names no ref
     "core.useReplaceRefs": "false",
     "core.fsync": "committed",  # refs as well: a lease that a power cut takes back would be sent twice
-    "core.filesRefLockTimeout": "1000",
+    "core.filesRefLockTimeout": "500",
     "core.packedRefsTimeout": "2000",
     "core.logAllRefUpdates": "false",
     "core.commitGraph": "true",

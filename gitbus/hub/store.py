@@ -158,8 +158,7 @@ class GitStore:
         made = remerge(self.git, first, second)
         if made is None:
             return None
-        for oid, (kind, data) in made.objects.items():
-            self.database.write(oid, kind, data)
+        self.database.lent.update(made.objects)
         return made.tree
 
     def signature(self, commit: Oid, keys: Collection[str]) -> Signature:
@@ -183,11 +182,21 @@ class GitStore:
         A change of a folder counts before the changes below it, in whatever order they are given.
         """
         nested = Folder()
+        self._take_up(base)
         for path, content in changes.items():
             nested.at(path).content = content
+            self._take_up(content.oid if isinstance(content, Entry) else None)
         start = Entry(TREE, base) if base else None
         made = self._written(start, nested) if nested.below else start
         return made.oid if made else self._write("tree", b"")
+
+    def _take_up(self, oid: Oid | None) -> None:
+        """See that what only a remerge made is written, now that it is used."""
+        found = self.database.lent.pop(oid, None) if oid else None
+        if oid and found:
+            self.database.write(oid, *found)
+            for entry in self.tree(oid).values() if found[0] == "tree" else ():
+                self._take_up(entry.oid)
 
     def _written(self, old: Entry | None, node: Folder) -> Entry | None:
         """Write what a node says; None where nothing is left."""
@@ -222,6 +231,7 @@ class GitStore:
 
     def write_commit(self, draft: Draft) -> Oid:
         """Write a commit and return its id."""
+        self._take_up(draft.tree)
         author = draft.author or self.identity()
         stamp = f"{int((draft.when or datetime.now(UTC)).timestamp())} +0000"
         if draft.sign:

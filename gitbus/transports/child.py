@@ -3,7 +3,8 @@ r"""The child that holds one channel: its connection, its secrets, and nothing e
 Rules: it reads one request a line on stdin and answers each with one line on stdout
 (:mod:`gitbus.transports.wire`); anything else that is printed goes to stderr. While a request runs,
 SIGALRM's default action stands at its deadline, so that a SIGCONT delivers death before anything
-else runs. The end of stdin ends it. No text that leaves it holds a secret.
+else runs. The end of stdin ends it; SIGTERM does not, as a service manager sends that to a sender's
+whole group, and the sender finishes what it leased. No text that leaves it holds a secret.
 
 Example: ``printf '{"verb":"close"}\n' | python -m gitbus.transports.child`` prints ``{"closed":true}``.
 """
@@ -35,11 +36,16 @@ from gitbus.transports.wire import (
 def main() -> None:
     """Serve the pipe until it ends or says ``close``."""
     requests, answers = _private_pipe()
+    signal.signal(signal.SIGTERM, _stay)  # a handler, since "ignore" would be handed down to programs
     child = Child(answers, dict(os.environ))
     for row in requests:
         if not row.endswith(b"\n") or not child.serve(row):
             break
     child.close()
+
+
+def _stay(number: int, frame: object) -> None:
+    """Go on; what ends a transmission is its deadline."""
 
 
 def _private_pipe() -> tuple[BinaryIO, BinaryIO]:

@@ -3,7 +3,8 @@
 Rules: the program is started once for each verb, reads one request on stdin and prints one answer
 (:mod:`gitbus.transports.wire`); it must leave with exit status 0. What is run is a private copy of
 the very bytes that were hashed. Once a ``send`` was started, everything but a valid answer is
-``unknown``. At the deadline the program and all that it started are killed.
+``unknown``. At the deadline the program and all that it started are killed. What it says of itself
+is kept on one line, and it cannot pass for another channel.
 
 The hash holds the program's file alone. So the command's further words may not name files, and
 what a script imports or an interpreter is, is not pinned.
@@ -17,11 +18,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import signal
 import subprocess
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from gitbus.effects import effect
@@ -39,7 +42,8 @@ from gitbus.transports.wire import (
     request,
 )
 
-_MAX_OUTPUT = 1 << 20
+_MAX_OUTPUT = 256 << 10  # what it says becomes part of a record
+_SHA256 = re.compile("[0-9a-f]{64}")
 
 
 def open_transport(opening: Opening) -> Exec:
@@ -63,8 +67,11 @@ class Exec:
             self._describe()
             answer = self._ask("check", self._opening.until(), lambda: None)
             if "unusable" not in answer:
-                return read_identity(only(answer, "identity"), channel=self._opening.name, transport="exec")
-            problem = read_unusable(only(answer, "unusable"))
+                return self._own(read_identity(only(answer, "identity"), channel=self._opening.name))
+            said = read_unusable(only(answer, "unusable"))
+            problem = _unusable(
+                plain(said.message), plain(said.rule), _tame(said.remedy), passing=said.passing
+            )
         except Garbage as error:
             problem = _unusable(f"the program gives no valid answer: {error}", "exec-answer")
         raise problem
@@ -80,7 +87,7 @@ class Exec:
             return Answer("not_sent", reason="there was no time left", passing=True)
         try:
             answer = self._ask("send", deadline, self._opening.began, outgoing)
-            return read_answer(only(answer, "answer"))
+            return self._plain(read_answer(only(answer, "answer")))
         except Unusable as error:
             return Answer("not_sent", reason=error.message, passing=error.passing)
         except Garbage as error:
@@ -88,6 +95,30 @@ class Exec:
 
     def close(self) -> None:
         """No program runs between two verbs."""
+
+    def _plain(self, said: Answer) -> Answer:
+        return replace(
+            said,
+            reason=_tame(said.reason),
+            recipients={plain(one): plain(text) for one, text in said.recipients.items()},
+            message_id=_tame(said.message_id),
+            provider_id=_tame(said.provider_id),
+            identity=self._own(said.identity) if said.identity else None,
+        )
+
+    def _own(self, said: Identity) -> Identity:
+        """Return what the program says of itself, as this channel's."""
+        if said.certificate_sha256 and not _SHA256.fullmatch(said.certificate_sha256):
+            raise Garbage("`certificate_sha256` is no SHA-256")
+        return Identity(
+            channel=self._opening.name,
+            transport="exec",
+            host=_tame(said.host),
+            tls_version=_tame(said.tls_version),
+            certificate_subject=_tame(said.certificate_subject),
+            certificate_sha256=said.certificate_sha256 or None,
+            authenticated_as=_tame(said.authenticated_as),
+        )
 
     def _ask(
         self, verb: str, until: float, began: Callable[[], None], outgoing: Outgoing | None = None
@@ -124,6 +155,10 @@ class Exec:
                 "make the script itself the program, with its interpreter in the first line",
             )
         return [found, *words[1:]]
+
+
+def _tame(text: str | None) -> str | None:
+    return None if text is None else plain(text)
 
 
 def _is_file(word: str) -> bool:
@@ -182,5 +217,5 @@ def _kill_all(number: int, frame: object) -> None:  # noqa: ARG001 - the signal'
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
-def _unusable(message: str, rule: str, remedy: str | None = None) -> Unusable:
-    return Unusable(message, rule=rule, remedy=remedy)
+def _unusable(message: str, rule: str, remedy: str | None = None, *, passing: bool = True) -> Unusable:
+    return Unusable(message, rule=rule, remedy=remedy, passing=passing)

@@ -74,10 +74,13 @@ class Maildir:
         """There is nothing to let go of."""
 
     def _make_folders(self) -> None:
-        for folder in (self._path, *(self._path / name for name in ("tmp", "new", "cur"))):
-            if not folder.is_dir():
-                effect("file-write", str(folder))
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folders = (self._path, *(self._path / name for name in ("tmp", "new", "cur")))
+        missing = [folder for folder in folders if not folder.is_dir()]
+        for folder in missing:
+            effect("file-write", str(folder))
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for parent in dict.fromkeys(folder.parent for folder in missing):
+            _flush(parent)  # or a power cut takes the folder away with what was delivered into it
         if not os.access(self._path / "tmp", os.W_OK) or not os.access(self._path / "new", os.W_OK):
             raise PermissionError(13, "Permission denied")
 

@@ -20,8 +20,8 @@ from email.policy import SMTP
 from email.utils import format_datetime
 from typing import Any
 
+from gitbus.addresses import Address, has_encoded_word, parse
 from gitbus.errors import Refused
-from gitbus.transports.addresses import Address, has_encoded_word, parse
 from gitbus.transports.base import Outgoing, Part, idempotency_key, message_id
 
 _POLICY = SMTP.clone(cte_type="7bit")

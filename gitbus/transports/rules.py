@@ -7,8 +7,8 @@ Example: ``look({"transport": "maildir"}, outgoing)`` passes, as that channel na
 
 from __future__ import annotations
 
+from gitbus.addresses import allowed, sender_allowed
 from gitbus.errors import Refused
-from gitbus.transports.addresses import allowed, sender_allowed
 from gitbus.transports.base import Channel, Outgoing
 
 

@@ -30,8 +30,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gitbus.addresses import parse
 from gitbus.errors import Refused
-from gitbus.transports.addresses import parse
 from gitbus.transports.base import MARGIN, Answer, Identity, Opening, Outgoing, Unusable, clock, plain
 from gitbus.transports.message import Letter, build
 from gitbus.transports.smtp_wire import Lost, Reply, Said, Wire, linger

@@ -260,7 +260,8 @@ class Wire(smtplib.SMTP):
 
 def linger(sock: socket.socket, *, on: bool) -> None:
     """Say what the kernel does with unsent bytes when the socket goes: drop them (on), or send them."""
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", int(on), 0))
+    with suppress(OSError):  # macOS refuses it for a connection that is already broken
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", int(on), 0))
 
 
 def _why(error: OSError) -> str:

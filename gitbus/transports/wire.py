@@ -52,12 +52,14 @@ def parse(data: bytes) -> Json:
     """Read one JSON object.
 
     Raises:
-        Garbage: it is none, or a key stands there twice.
+        Garbage: it is none, a key stands there twice, or a text could not be written as UTF-8.
     """
     try:
         value = json.loads(data, object_pairs_hook=_once)
     except (ValueError, RecursionError):
         raise Garbage("this is no line of JSON") from None
+    if b"\\u" in data and not _is_unicode(value):
+        raise Garbage("a text holds half a surrogate pair")
     if not isinstance(value, dict):
         raise Garbage("this is no JSON object")
     return value
@@ -68,6 +70,14 @@ def _once(pairs: list[tuple[str, Any]]) -> Json:
     if len(value) != len(pairs):
         raise Garbage("a key stands there twice")
     return value
+
+
+def _is_unicode(value: object) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def only(value: Json, key: str) -> object:

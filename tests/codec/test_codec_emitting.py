@@ -97,14 +97,14 @@ def test_traps(trap: str) -> None:
         check_all_readers(data)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(mappings)
 def test_every_reader_reads_the_same(data: dict[str, Any]) -> None:
     check_all_readers(data)
 
 
 @pytest.mark.long
-@settings(max_examples=10_000, deadline=None)
+@settings(max_examples=5000, deadline=None)
 @given(mappings)
 def test_every_reader_reads_the_same_at_length(data: dict[str, Any]) -> None:
     check_all_readers(data)
@@ -144,12 +144,15 @@ def test_a_real_number_stays_one(value: float) -> None:
 READ_AS_SOMETHING_ELSE = """
 y Y yes Yes YES n N no No NO true True TRUE false False FALSE on On ON off Off OFF ~ null Null NULL = <<
 0 -0 +12 012 0o14 0x1f 0b1010 1_000 685_230 190:20:30 1. .5 +.5 6.8523015e+5 1e3 12e03 -2E+05 190:20:30.15
-.inf -.inf +.Inf .INF .nan .NaN .NAN 2026-01-01 2026-12-14t21:59:43.10-05:00 - ? : --- ...
+e1 E+1 e12345 .e1 .inf -.inf +.Inf .INF .nan .NaN .NAN 2026-01-01 2026-12-14t21:59:43.10-05:00 - ? : --- ...
 """
 
 
 @pytest.mark.parametrize("text", ["", *READ_AS_SOMETHING_ELSE.split()])
 def test_what_any_yaml_takes_for_something_else_is_quoted(text: str) -> None:
-    """The words of the type repository of YAML 1.1 and of YAML 1.2.2, section 10.3.2."""
+    """The words of the type repository of YAML 1.1, of YAML 1.2.2 (10.3.2), and what readers make of them.
+
+    Node's ``yaml``, for one, takes ``e1`` for a number in its 1.1 mode.
+    """
     assert emit({"a": text}) == f'a: "{text}"\n'
     assert emit({text: "a"}) == f'"{text}": a\n'

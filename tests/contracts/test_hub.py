@@ -161,7 +161,7 @@ def test_a_stale_lock_is_no_lost_race(made: Made) -> None:
 def test_a_hook_that_refuses_is_no_lost_race(made: Made) -> None:
     ada = made.open("ada")
     add_hook(made.bare, "pre-receive", "#!/bin/sh\necho 'no pushes\x1b[31m on Sundays' >&2\nexit 1\n")
-    with pytest.raises(Unreachable, match="no pushes.* on Sundays") as caught:
+    with pytest.raises(Unreachable, match=r"no pushes.* on Sundays") as caught:
         ada.move([RefMove(MAIN, made.root, commit_on(ada, (made.root,), {"a": b"1"}))])
     assert caught.value.rule == "push-refused"
     assert "\x1b" not in caught.value.message

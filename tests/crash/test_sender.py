@@ -18,7 +18,7 @@ from tests.support.world import ITEM, World, make_world, waiting_item
 SENDER_EFFECTS = 40
 """More than a send of one item has; the last ones do not stop it at all."""
 
-CHILD_EFFECTS = 8
+CHILD_EFFECTS = 10
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ Example::
 
 from __future__ import annotations
 
+import atexit
 import functools
 import hashlib
 import os
@@ -68,12 +69,9 @@ Content = bytes | str | Record | Entry | None
 @functools.cache
 def _session() -> Path:
     """Return the folder of this session's keys and template; it goes with the process."""
-    made = tempfile.TemporaryDirectory(prefix="gitbus-busrepo-")
-    _KEPT.append(made)
-    return Path(made.name)
-
-
-_KEPT: list[tempfile.TemporaryDirectory[str]] = []
+    folder = tempfile.mkdtemp(prefix="gitbus-busrepo-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 @functools.cache
@@ -286,7 +284,7 @@ class BusRepo:
             when: the date of both lines.
             tree: the whole tree, instead of the first parent's.
         """
-        branch = self.branch if not on else on
+        branch = on or self.branch
         found = list(parents) if parents is not None else [] if on is None else [self.at(branch)]
         base = tree or (self.store.commit(found[0]).tree if found else None)
         line = ident(by, when or self.tick())
@@ -353,7 +351,7 @@ class BusRepo:
             when=self.store.commit(parent).committer.when,
         )
 
-    def flipped(self, name: str, entry: Oid, at: Oid, **fields: Any) -> dict[str, Content]:
+    def flipped(self, name: str, entry: Oid, at: Oid, /, **fields: Any) -> dict[str, Content]:
         """Return the two files of a flip; ``fields`` are changed in the approval."""
         item = self.item(name, at)
         contents = {

@@ -32,9 +32,8 @@ def serve(folder: Path) -> Iterator[tuple[str, str]]:
         f"ListenAddress 127.0.0.1:{port}\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/authorized\n"
         "StrictModes no\nUsePAM no\nPasswordAuthentication no\nPidFile none\n"
     )
-    process = subprocess.Popen(
-        [str(SSHD), "-D", "-e", "-f", str(folder / "config")], stderr=(folder / "log").open("wb")
-    )
+    command = [str(SSHD), "-D", "-E", str(folder / "log"), "-f", str(folder / "config")]
+    process = subprocess.Popen(command)
     try:
         _until_it_listens(port)
         command = (

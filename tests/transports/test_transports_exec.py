@@ -166,6 +166,10 @@ def _said(**answer: Any) -> str:
         (_said(outcome="sent", recipients={"a": 1}), "unknown"),
         (_said(outcome="sent", reason=3), "unknown"),
         (_said(outcome="sent", further=1), "unknown"),
+        (_said(outcome=" sent"), "unknown"),
+        (_said(outcome="sent", reason="\ud800"), "unknown"),
+        (_said(outcome="sent", identity={"channel": "slack", "certificate_sha256": "none"}), "unknown"),
+        (_said(outcome="sent", recipients={str(n): "ok" for n in range(30_000)}), "unknown"),
         (_said(outcome="sent") + "; print('{}')", "unknown"),
         (_said(outcome="not_sent") + "; sys.exit(1)", "unknown"),
         (_said(outcome="sent") + "; os.kill(os.getpid(), 9)", "unknown"),
@@ -184,6 +188,20 @@ def test_only_a_valid_answer_counts(
     answer = opened().send(outgoing, _in(30))
     assert answer.outcome == expected
     assert SECRET not in str(answer)
+
+
+def test_what_it_says_is_plain_and_of_itself(opened: Any, outgoing: Outgoing, mode: Any) -> None:
+    identity = {
+        "channel": "bank",
+        "transport": "smtp",
+        "host": "a\x1b[2J\nb",
+        "certificate_sha256": "ab" * 32,
+    }
+    mode(_said(outcome="sent", reason="a\r\nb\0", recipients={"x\ny": "o\u202ek"}, identity=identity))
+    answer = opened().send(outgoing, _in(30))
+    assert (answer.outcome, answer.reason, answer.recipients) == ("sent", "a b", {"x y": "o k"})
+    assert (answer.identity.channel, answer.identity.transport) == ("slack", "exec")
+    assert (answer.identity.host, answer.identity.certificate_sha256) == ("a [2J b", "ab" * 32)
 
 
 def test_a_secret_in_what_it_says_is_taken_out(opened: Any, mode: Any) -> None:

@@ -82,6 +82,20 @@ def test_a_disk_that_fails_before_the_move(
     assert not any(one for sub in ("tmp", "new", "cur") for one in (path / sub).iterdir())
 
 
+def test_folders_that_it_makes_are_flushed(
+    channel: Any, path: Path, outgoing: Outgoing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[str, str]] = []
+    monkeypatch.setattr(effects, "hook", lambda *effect: seen.append(effect))
+    channel.send(outgoing)
+    flushed = [about for kind, about in seen if kind == "fsync"]
+    assert flushed[:2] == [str(path.parent), str(path)]
+    assert flushed[3:] == [str(path / "new")]
+    seen.clear()
+    channel.send(outgoing)
+    assert [about for kind, about in seen if kind == "fsync"][1:] == [str(path / "new")]
+
+
 def test_a_move_that_fails(
     channel: Any, path: Path, outgoing: Outgoing, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import datetime
 import email
 import email.policy
 import hashlib
+import socket
 import ssl
 from typing import Any
 
@@ -248,6 +249,14 @@ def test_a_machine_that_slept_writes_nothing_more(
         assert "no time left" in str(answer.reason)
     assert server.seen[-1] == "DATA"
     assert not server.taken
+
+
+def test_a_broken_socket_is_no_error_of_its_own() -> None:
+    """The setting may be refused for it; what is written next says that it is broken."""
+    with socket.socket() as sock:
+        sock.close()
+        for on in (True, False):
+            smtp_wire.linger(sock, on=on)
 
 
 def test_long_lines_and_every_byte_survive(

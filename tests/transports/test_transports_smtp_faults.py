@@ -59,6 +59,21 @@ REPLY_TABLE = [
 ]
 
 
+FAST = {("fin", step) for step in (*BEFORE, *ENVELOPE, "text", "dot", "answer")} | {
+    (death, step) for death in ("rst", "silence") for step in ("TLS", "MAIL", "dot", "answer")
+}
+
+
+def _cases() -> list[Any]:
+    """Return all the rows; of those that differ in the manner of death alone only some are quick."""
+    slow = [(step, fault) for step, fault, _ in DEATH_TABLE if (fault, step) not in FAST]
+    slow += [(step, fault) for step, fault, _ in REPLY_TABLE if step in ("RCPT2", "text", "EHLO2")]
+    return [
+        pytest.param(*row, marks=pytest.mark.long if row[:2] in slow else ())
+        for row in DEATH_TABLE + REPLY_TABLE
+    ]
+
+
 def _name(value: object) -> str:
     return str(value).strip().split("\r")[0].replace(" ", "-") if isinstance(value, str) else "-"
 
@@ -78,7 +93,7 @@ def big(outgoing: Outgoing) -> Outgoing:
     )
 
 
-@pytest.mark.parametrize(("step", "fault", "expected"), DEATH_TABLE + REPLY_TABLE, ids=_name)
+@pytest.mark.parametrize(("step", "fault", "expected"), _cases(), ids=_name)
 def test_outcome_of_a_fault(
     step: str,
     fault: str,
@@ -100,6 +115,7 @@ def test_outcome_of_a_fault(
         assert server.seen.count("DATA") <= 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("death", DEATHS)
 @pytest.mark.parametrize("step", ["connect", "EHLO", "AUTH"])
 def test_implicit_tls(
@@ -111,7 +127,15 @@ def test_implicit_tls(
         assert (answer.outcome, answer.passing) == NOT_SENT_PASSING, answer
 
 
-@pytest.mark.parametrize("fault", [*DEATHS, "451 4.3.0 later", "554 5.7.1 never"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "fin",
+        "451 4.3.0 later",
+        "554 5.7.1 never",
+        *(pytest.param(one, marks=pytest.mark.long) for one in DEATHS[1:]),
+    ],
+)
 @pytest.mark.parametrize("step", [one for one in BEFORE if one != "TLS"])
 def test_check_is_unusable(
     step: str, fault: str, authority: Authority, smtp_channel: Any, inside: Any

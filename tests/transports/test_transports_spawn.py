@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +61,19 @@ def test_a_child_that_slept_through_its_deadline_dies_before_it_does_anything(
             assert child.stdout.read() == b'{"began":true}\n'
     assert box.letters == []
     assert kind == "smtp" or not list((tmp_path / "mail" / "new").iterdir())
+
+
+def test_the_end_of_a_whole_service_does_not_cut_a_transmission_off(
+    authority: Authority, outgoing: Outgoing, smtp_channel: Any
+) -> None:
+    box = Mailbox()
+    with real_server(authority.server(), box) as port:
+        command = [sys.executable, "-I", str(DRIVER), _ROOT, "deliver", "final dot", "SIGTERM"]
+        environment = {**os.environ, "NEWS_PASSWORD": PASSWORD}
+        channel = open_channel("news", smtp_channel(port), environment, command=command)
+        assert channel.send(outgoing, clock() + 20).outcome == "sent"
+        channel.close()
+    assert len(box.letters) == 1
 
 
 def test_a_child_whose_parent_died_does_not_begin(
@@ -229,6 +241,3 @@ def test_secrets_are_looked_up_when_they_are_needed(tmp_path: Path, outgoing: Ou
     environment["KEY"] = "there now"
     assert channel.check().channel == "news"
     channel.close()
-
-
-Make = Callable[..., Any]

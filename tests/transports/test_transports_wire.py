@@ -90,7 +90,19 @@ def test_what_is_no_answer(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "row", [b"", b"[]", b"1", b"{", b'{"a":1,"a":2}', b"\xff", b"[" * 100_000, b'{"a":1}x']
+    "row",
+    [
+        b"",
+        b"[]",
+        b"1",
+        b"{",
+        b'{"a":1,"a":2}',
+        b"\xff",
+        b"[" * 100_000,
+        b'{"a":1}x',
+        rb'{"a":"\ud800"}',
+        rb'{"\udc00":1}',
+    ],
 )
 def test_what_is_no_line(row: bytes) -> None:
     with pytest.raises(Garbage):
