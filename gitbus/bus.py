@@ -454,6 +454,30 @@ class Bus:
 
         return self.commit(decide, sign=True)
 
+    def propose_config(self, key: str, value: Any) -> Done:
+        """Put a change of ``bus.yaml`` up on ``gitbus/decide/bus``, for an approver to merge."""
+        from gitbus.proposing import propose
+
+        data = self.edited_config(key, value).encode("utf-8")
+        codec.read(data, records.Bus, path=paths.BUS)
+        change = Change("propose", plain(f"{key}={value}"), {paths.BUS: data})
+        return Done(propose(self, "bus", change), f"{change.verb} {change.subject}")
+
+    def propose_resolution(self, item: str, verdict: Literal["sent", "not_sent"], evidence: str) -> Done:
+        """Put a word on a stuck item up on ``gitbus/decide/ITEM``; the approver who merges it is its person."""
+        from gitbus.proposing import propose
+
+        approvers = self.effective().bus.with_role("approver")
+        who = approvers[0].id if len(approvers) == 1 else self.person().id
+        change = people.resolve(self.board(), item, who, verdict, evidence, self.now())
+        return Done(propose(self, item, change), f"propose {change.subject}")
+
+    def merge_decision(self, name: str) -> Done:
+        """Merge ``gitbus/decide/NAME``, signed with the user's key."""
+        from gitbus.proposing import merge_decision
+
+        return Done(*merge_decision(self, name))
+
     def edited_config(self, key: str, value: Any) -> str:
         """Return ``bus.yaml`` with one value set by its dotted key."""
         where = tuple(int(step) if step.isdigit() else step for step in key.split("."))
@@ -506,6 +530,17 @@ class Bus:
         from gitbus.accepting import accept_history
 
         return accept_history(self)
+
+    def proposed_bus_text(self) -> str:
+        """Return ``bus.yaml`` as ``gitbus/decide/bus`` would have it.
+
+        Raises:
+            Refused: nothing is proposed.
+        """
+        from gitbus.proposing import proposed
+
+        entry = proposed(self, "bus").get(paths.BUS)
+        return self.hub.store.blob(entry.oid).decode("utf-8", "replace") if entry else ""
 
     def tip_bus_text(self) -> str:
         """Return ``bus.yaml`` as it stands on the branch, decided or not."""

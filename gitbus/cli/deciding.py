@@ -78,10 +78,15 @@ def approve(
     """
     from gitbus.cli.items import show_item
 
-    if items == ["gitbus/decide/bus"]:
-        ratify()
-        return
+    decisions = [item.split("gitbus/decide/", 1)[1] for item in items if "gitbus/decide/" in item]
+    items = [item for item in items if "gitbus/decide/" not in item]
     with the_bus() as bus:
+        for name in decisions:
+            if name == "bus":
+                _show_change(bus, bus.proposed_bus_text())
+            say(safe(bus.merge_decision(name).subject))
+        if not items:
+            return
         for item in items:
             if not bus.was_shown(item):
                 show_item(bus, item, as_json=False)
@@ -188,6 +193,7 @@ def resolve(
     evidence: Annotated[str, typer.Option("--evidence", help="What you looked at.")],
     sent: Annotated[bool, typer.Option("--sent", help="It did arrive.")] = False,
     not_sent: Annotated[bool, typer.Option("--not-sent", help="It surely did not.")] = False,
+    propose: Annotated[bool, typer.Option("--propose", help="Let an approver merge it.")] = False,
 ) -> None:
     """Say what became of a stuck item, signed.
 
@@ -196,11 +202,19 @@ def resolve(
     if sent == not_sent:
         raise Misuse("say exactly one of --sent and --not-sent", rule="usage")
     with the_bus() as bus:
-        say(safe(bus.resolve(item, "sent" if sent else "not_sent", evidence).subject))
+        word = bus.propose_resolution if propose else bus.resolve
+        say(safe(word(item, "sent" if sent else "not_sent", evidence).subject))
+        if propose:
+            note(f"an approver merges it: gitbus approve gitbus/decide/{item}")
 
 
 @config_app.command("set")
-def config_set(values: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...")]) -> None:
+def config_set(
+    values: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...")],
+    propose: Annotated[
+        bool, typer.Option("--propose", help="Put it up on gitbus/decide/bus for an approver to merge.")
+    ] = False,
+) -> None:
     """Set values of bus.yaml; the change is shown, then signed with your key.
 
     Example: gitbus config set sending.enabled=true
@@ -208,6 +222,10 @@ def config_set(values: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...
     with the_bus() as bus:
         for key, value in pairs(values).items():
             _show_change(bus, bus.edited_config(key, value))
+            if propose:
+                say(safe(bus.propose_config(key, value).subject))
+                note("an approver merges it: gitbus approve gitbus/decide/bus")
+                continue
             say(safe(bus.set_config(key, value).subject))
 
 

@@ -57,6 +57,8 @@ class DirectHub:
     def move(self, moves: Sequence[RefMove]) -> Moves:
         """Flush, then move refs, each by compare-and-swap; the bus's branch first."""
         todo = ordered(self.store, moves, self.main)
+        if todo and todo[0].ref == self.main and self._files.value(self.main) != todo[0].old:
+            return Moves(frozenset(), frozenset(move.ref for move in todo))  # nothing needs to be written
         self.store.flush()
         done: set[str] = set()
         for move in todo:

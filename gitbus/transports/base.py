@@ -39,6 +39,9 @@ Channel = Mapping[str, Any]
 MARGIN = 0.5
 """Seconds before its deadline at which a transport gives up by itself, so that it can still say so."""
 
+SCRATCH = "gitbus-channel-"
+"""How a child's own temporary folder is called."""
+
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # on macOS the latter counts sleep too
 
 

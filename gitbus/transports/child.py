@@ -15,10 +15,22 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from gitbus.errors import Refused
-from gitbus.transports.base import MARGIN, Answer, Opening, Transport, Unusable, clock, factory, secrets
+from gitbus.transports.base import (
+    MARGIN,
+    SCRATCH,
+    Answer,
+    Opening,
+    Transport,
+    Unusable,
+    clock,
+    factory,
+    secrets,
+)
 from gitbus.transports.wire import (
     PROTOCOL,
     Garbage,
@@ -42,10 +54,18 @@ def main() -> None:
         if not row.endswith(b"\n") or not child.serve(row):
             break
     child.close()
+    _tidy(Path(os.environ.get("TMPDIR", "")))
 
 
 def _stay(number: int, frame: object) -> None:
     """Go on; what ends a transmission is its deadline."""
+
+
+def _tidy(scratch: Path) -> None:
+    """Take the temporary folder away, for a parent that was killed; one that lives does it itself."""
+    if scratch.name.startswith(SCRATCH):
+        with suppress(OSError):
+            scratch.rmdir()
 
 
 def _private_pipe() -> tuple[BinaryIO, BinaryIO]:

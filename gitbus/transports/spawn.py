@@ -23,7 +23,17 @@ from pathlib import Path
 from typing import IO
 
 from gitbus.effects import effect
-from gitbus.transports.base import Answer, Channel, Identity, Outgoing, Unusable, clock, plain, secrets
+from gitbus.transports.base import (
+    SCRATCH,
+    Answer,
+    Channel,
+    Identity,
+    Outgoing,
+    Unusable,
+    clock,
+    plain,
+    secrets,
+)
 from gitbus.transports.wire import (
     Garbage,
     Json,
@@ -177,7 +187,7 @@ class Pipe:
         self._scrub = scrubber(hidden)
         self._heard = b""
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
-        self._scratch = tempfile.TemporaryDirectory(prefix="gitbus-channel-", ignore_cleanup_errors=True)
+        self._scratch = tempfile.TemporaryDirectory(prefix=SCRATCH, ignore_cleanup_errors=True)
         effect("connect", command[0])
         try:
             self._process = subprocess.Popen(

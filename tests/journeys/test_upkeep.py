@@ -49,7 +49,9 @@ def test_people_are_told_once(tmp_path: Path) -> None:
         bus.conduct()
         bus.conduct()
     lines = [json.loads(line) for line in told.read_text("utf-8").splitlines()]
-    assert [(one["kind"], one["on"], one["subject"]) for one in lines] == [("Notice", "awaiting_approval", ITEM)]
+    assert [(one["kind"], one["on"], one["subject"]) for one in lines] == [
+        ("Notice", "awaiting_approval", ITEM)
+    ]
 
 
 def test_an_older_gitbus_does_not_write(tmp_path: Path) -> None:
@@ -63,3 +65,28 @@ def test_an_older_gitbus_does_not_write(tmp_path: Path) -> None:
         with bus.sender({}) as sender, pytest.raises(Refused) as refused:
             sender.round()
         assert refused.value.rule == "too-old"
+
+
+def test_a_change_of_the_bus_is_proposed_and_merged_by_name(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    with world.open() as bus:
+        bus.propose_config("sending.enabled", True)
+        assert not bus.effective().bus.sending.enabled
+        assert bus.effective().pending == ()
+        bus.merge_decision("bus")
+        assert bus.effective().bus.sending.enabled
+        assert "refs/heads/gitbus/decide/bus" not in bus.refs()
+
+
+def test_a_plain_merge_of_a_proposal_is_pending_until_ratified(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    with world.open() as bus:
+        bus.propose_config("sending.enabled", True)
+        world.git("fetch", "--quiet", "origin")
+        world.git("merge", "--quiet", "--no-ff", "-S", "--no-edit", "origin/gitbus/decide/bus")
+        world.git("push", "--quiet", "origin", "HEAD:main")
+        assert not bus.effective().bus.sending.enabled
+        assert len(bus.effective().pending) == 1
+        bus.ratify()
+        assert bus.effective().bus.sending.enabled
+        assert bus.effective().pending == ()

@@ -94,6 +94,15 @@ def test_a_child_whose_parent_died_does_not_begin(
     assert box.letters == []
 
 
+def test_a_child_whose_parent_died_leaves_nothing(tmp_path: Path) -> None:
+    for name, left in (("gitbus-channel-x", False), ("somebody-elses", True)):
+        (tmp_path / name).mkdir()
+        environment = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path / name)}
+        command = [sys.executable, "-m", "gitbus.transports.child"]
+        subprocess.run(command, stdin=subprocess.DEVNULL, cwd=_ROOT, env=environment, check=True)
+        assert (tmp_path / name).exists() is left
+
+
 def test_half_a_line_is_no_request(tmp_path: Path, outgoing: Outgoing) -> None:
     channel = {"transport": "maildir", "path": str(tmp_path / "mail")}
     asked = line(request("send", "news", channel, clock() + 20, outgoing))
