@@ -83,9 +83,17 @@ class Journal:
         self._write(entry)
 
     def answered(
-        self, entry: JournalEntry, answer: dict[str, Any], context: dict[str, Any], at: str
+        self, entry: JournalEntry, answer: dict[str, Any], over: dict[str, Any] | None, at: str
     ) -> JournalEntry:
-        """Write what came of it and return the entry as it stands now."""
+        """Write what came of it and return the entry as it stands now.
+
+        Args:
+            entry: the entry.
+            answer: the transport's answer.
+            over: over what it went, where that is not what was known before.
+            at: when, as RFC 3339.
+        """
+        context = {**(entry.context or {}), **({"channel": over} if over else {})}
         known = replace(entry, stage="answered", answer=answer, context=context, finished_at=at)
         self._write(known)
         return known

@@ -29,7 +29,7 @@ from gitbus import ids, paths
 from gitbus.board import Board, ItemBoard
 from gitbus.change import Change
 from gitbus.clock import utc_now
-from gitbus.errors import HubMoved, Refused
+from gitbus.errors import HubMoved, Refused, Unreachable
 from gitbus.flow.sending import Nonces, attest, lease, lease_of, room, why_not_now
 from gitbus.history import Oid
 from gitbus.hub.base import Hub, RefMove
@@ -102,6 +102,8 @@ class Sender:
         self.now = now
         self.opener = opener
         self.holder = holder or f"{socket.gethostname()}:{os.getpid()}"
+        self.stopping: Callable[[], bool] = lambda: False
+        """Asked before every new lease; what is leased is finished whatever it says."""
         self.journal = Journal(state)
         self.reader = Reader(hub.store, root)
         self.writer = Writer(hub.store, SENDER, self.reader.remember)
@@ -239,6 +241,8 @@ class Sender:
             identity = transport.check()
             size = board.bus.sending.batch
             for start in range(0, len(mine), size):
+                if self.stopping():
+                    break
                 done += self._batch(transport, identity, definition, mine[start : start + size])
         except Unusable as error:
             told = {one.item for one in done}
@@ -252,9 +256,8 @@ class Sender:
     ) -> list[Sent]:
         leased, refused = self._lease(batch)
         entries = [
-            entry
+            self._transmit(transport, identity, definition, one, claim, commit, nonces)
             for one, claim, commit, nonces in leased
-            if (entry := self._transmit(transport, identity, definition, one, claim, commit, nonces))
         ]
         self._attest(entries)
         return refused + [self._told(entry) for entry in entries] + self._untouched(leased, entries)
@@ -307,9 +310,8 @@ class Sender:
         claim: Lease,
         commit: Oid,
         nonces: Nonces,
-    ) -> JournalEntry | None:
-        """Send one item once; None where the lease was not worth anything any more."""
-        outgoing = self._outgoing(one.part)
+    ) -> JournalEntry:
+        """Send one item once, with the journal before and after it."""
         entry = JournalEntry(
             item=claim.item,
             attempt=claim.attempt,
@@ -317,16 +319,28 @@ class Sender:
             lease_commit=commit,
             lease=claim.model_dump(mode="json"),
             nonces={"sent": nonces.sent, "not_sent": nonces.not_sent},
+            context={**_on_whose_word(one.proof), "channel": _over_what(identity, definition)},
         )
         self.journal.begin(entry)
-        why = self._why_no_more(claim)
+        answer = self._answer(transport, one, claim)
+        over = _over_what(answer.identity, definition) if answer.identity else None
+        return self.journal.answered(entry, _answer_json(answer), over, ids.time_text(self.now()))
+
+    def _answer(self, transport: Transport, one: _Ready, claim: Lease) -> Answer:
+        """Return what came of the one transmission; before it began, a living sender knows that nothing did."""
+        try:
+            why = self._why_no_more(claim)
+            outgoing = self._outgoing(one.part)
+        except Unreachable as error:
+            return Answer(
+                outcome="not_sent", reason=f"the hub could not be looked at: {error.message}", passing=True
+            )
+        except Refused as error:
+            return Answer(outcome="not_sent", reason=f"{error.rule}: {error.message}")
         if why is not None:
-            answer = Answer(outcome="not_sent", reason=why, passing=True)
-        else:
-            left = (claim.expires_at - self.now()).total_seconds()
-            answer = transport.send(outgoing, clock() + left)
-        context = self._context(answer.identity or identity, definition, one.proof)
-        return self.journal.answered(entry, _answer_json(answer), context, ids.time_text(self.now()))
+            return Answer(outcome="not_sent", reason=why, passing=True)
+        left = (claim.expires_at - self.now()).total_seconds()
+        return transport.send(outgoing, clock() + left)
 
     def _why_no_more(self, claim: Lease) -> str | None:
         """Return why a lease that was taken must not be used any more; None if it may."""
@@ -344,43 +358,29 @@ class Sender:
         return None
 
     def _outgoing(self, part: ItemBoard) -> Outgoing:
-        if part.item is None:
-            raise ValueError(f"{part.id} has no item")
+        """Return what a transport gets.
+
+        Raises:
+            Refused: the payload is not what was approved (rule ``payload-changed``).
+        """
+        item = part.item
+        if item is None:
+            raise Refused(f"{part.id} has no record", rule="broken")
         parts = []
-        for file in part.item.payload:
-            data = self.hub.store.blob(part.files[file.path].oid)
-            if ids.sha256(data) != file.sha256:
-                raise ValueError(f"{part.id}: {file.path} is not what was approved")
+        for file in item.payload:
+            entry = part.files.get(file.path)
+            data = self.hub.store.blob(entry.oid) if entry else b""
+            if entry is None or ids.sha256(data) != file.sha256:
+                raise Refused(f"{file.path} is not what was approved", rule="payload-changed")
             parts.append(Part(file.role, file.name, file.media_type, data))
         return Outgoing(
-            item=part.item.id,
-            revision=part.item.revision,
-            digest=part.item.digest,
+            item=item.id,
+            revision=item.revision,
+            digest=item.digest,
             date=ids.time_text(self.now()),
-            message=part.item.message.model_dump(mode="json", by_alias=True),
+            message=item.message.model_dump(mode="json", by_alias=True),
             parts=tuple(parts),
         )
-
-    def _context(self, identity: Identity, definition: Channel, proof: Proof) -> dict[str, Any]:
-        channel = ReceiptChannel(
-            id=identity.channel,
-            transport=definition.transport,
-            host=identity.host,
-            tls=identity.tls_version,
-            certificate_subject=identity.certificate_subject,
-            certificate_sha256=identity.certificate_sha256,
-            identity=identity.authenticated_as,
-        )
-        approval = ReceiptApproval(
-            commit=proof.commit or "0" * 40,
-            people=proof.people,
-            proof="signature",
-            verified=tuple(
-                ProofLine(what=one.what, assurance=one.assurance, evidence=one.evidence)
-                for one in proof.verified
-            ),
-        )
-        return {"channel": channel.model_dump(mode="json"), "approval": approval.model_dump(mode="json")}
 
     # --- step 7, and what was left open
 
@@ -392,8 +392,7 @@ class Sender:
                 answer = _answer_json(
                     Answer(outcome="unknown", reason="the sender died while it was sending")
                 )
-                context = {"channel": {"id": "-", "transport": "-"}, "approval": _nobody(entry)}
-                entry = self.journal.answered(entry, answer, context, ids.time_text(self.now()))
+                entry = self.journal.answered(entry, answer, None, ids.time_text(self.now()))
             entries.append(entry)
         if entries:
             self._attest(entries)
@@ -414,8 +413,11 @@ class Sender:
                 break
             attempt += 1
             time.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 7)))  # noqa: S311 - jitter
+        landed = self.reader.board(self.hub.look()[self.hub.main]).items
         for entry in entries:
-            self.journal.attested(entry)
+            part = landed.get(entry.item)
+            if part is not None and entry.attempt in part.receipts:
+                self.journal.attested(entry)
 
     def _told(self, entry: JournalEntry) -> Sent:
         board = self.reader.board(self.hub.look()[self.hub.main])
@@ -441,8 +443,29 @@ def _unusable(one: _Ready, error: Unusable) -> Sent:
     return Sent(one.part.id, "later", f"{error.rule}: {error.message}")
 
 
-def _nobody(entry: JournalEntry) -> dict[str, Any]:
-    return {"commit": entry.lease["approval"], "people": [], "proof": "signature", "verified": []}
+def _over_what(identity: Identity, definition: Channel) -> dict[str, Any]:
+    channel = ReceiptChannel(
+        id=identity.channel,
+        transport=definition.transport,
+        host=identity.host,
+        tls=identity.tls_version,
+        certificate_subject=identity.certificate_subject,
+        certificate_sha256=identity.certificate_sha256,
+        identity=identity.authenticated_as,
+    )
+    return channel.model_dump(mode="json")
+
+
+def _on_whose_word(proof: Proof) -> dict[str, Any]:
+    approval = ReceiptApproval(
+        commit=proof.commit or "0" * 40,
+        people=proof.people,
+        proof="signature",
+        verified=tuple(
+            ProofLine(what=one.what, assurance=one.assurance, evidence=one.evidence) for one in proof.verified
+        ),
+    )
+    return {"approval": approval.model_dump(mode="json")}
 
 
 def _answer_json(answer: Answer) -> dict[str, Any]:

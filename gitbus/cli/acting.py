@@ -152,6 +152,7 @@ def send(
             remedy="gitbus send --root COMMIT, or GITBUS_ROOT; gitbus init printed it",
         )
     with the_bus(root or None) as bus, bus.sender() as sender, stopping() as stop:
+        sender.stopping = stop.is_set
         while True:
             done = sender.round(items, dry_run=dry_run)
             if as_json:

@@ -63,7 +63,11 @@ class RefMove:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """What became of some moves: the refs that now stand where they were to go, and those that do not."""
+    """What became of some moves: the refs that were moved, and those that were not.
+
+    Of two who put the same object, one has moved the ref and the other has lost; a ref to be
+    deleted that is gone already counts as moved.
+    """
 
     done: frozenset[str]
     lost: frozenset[str]  # somebody else moved it first
@@ -142,7 +146,7 @@ class Hub(Protocol):
         """Flush the store and move refs on the hub, each by compare-and-swap on its own.
 
         ``main``, where it is among them, goes first and is judged alone: when it was lost the
-        others are not tried. An answer that was lost is found by reading the ref again.
+        others need not be tried (a push tries them all at once, and says which it moved). An answer that was lost is found by reading the ref again.
 
         Raises:
             Unreachable: the hub could not be reached, or refuses for another reason than a race

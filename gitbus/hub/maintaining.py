@@ -3,7 +3,7 @@
 Rules: safe beside writers and readers; no object is ever thrown away, reachable or not; one process
 at a time, and nothing is done where little would be gained.
 
-Example: ``maintain(hub.store.git)`` after a tick.
+Example: ``maintain(hub)`` after a tick.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ import fcntl
 from pathlib import Path
 
 from gitbus.effects import effect
+from gitbus.hub.base import Hub
+from gitbus.hub.direct import DirectHub
+from gitbus.hub.push import PushHub
 from gitbus.hub.run import Git
 
 PACKS = 50
@@ -21,11 +24,11 @@ LOOSE = 2_000
 """More loose objects than these (as estimated from one folder of 256) are packed."""
 
 
-def maintain(git: Git, *, packs: int = PACKS, loose: int = LOOSE) -> bool:
+def maintain(hub: Hub | Git, *, packs: int = PACKS, loose: int = LOOSE) -> bool:
     """Repack a repository where it is worth it, and write its commit-graph.
 
     Args:
-        git: the repository.
+        hub: the repository, or the hub whose objects it holds.
         packs: so many packs are left as they are.
         loose: so many loose objects are left as they are.
 
@@ -35,7 +38,8 @@ def maintain(git: Git, *, packs: int = PACKS, loose: int = LOOSE) -> bool:
     Raises:
         Unreachable: git could not do it (the disk is full, say); nothing was lost.
     """
-    if not _is_worth_it(git.git_dir / "objects", packs, loose):
+    git = hub.git if isinstance(hub, DirectHub | PushHub) else hub
+    if not isinstance(git, Git) or not _is_worth_it(git.git_dir / "objects", packs, loose):
         return False
     with (git.git_dir / "gitbus-maintenance.lock").open("ab") as file:
         try:

@@ -66,8 +66,12 @@ def local_state(folder: Path) -> Path:
     return state
 
 
-def open_hub(folder: Path) -> Hub:
+def open_hub(folder: Path, *, offline: bool = False) -> Hub:
     """Return the hub of the clone that a folder is in.
+
+    Args:
+        folder: somewhere in a clone.
+        offline: take a bare clone as it is, as if it were the hub, instead of asking its remote.
 
     Raises:
         NoBus: no repository, no hub, or no bus on it.
@@ -75,7 +79,7 @@ def open_hub(folder: Path) -> Hub:
         Unreachable: the hub is gone.
     """
     clone = find_clone(folder)
-    url = remote_url(clone)
+    url = None if offline and _is_bare(clone) else remote_url(clone)
     if url is None:
         return _own_hub(clone)
     path = local_path(url, clone)
@@ -89,7 +93,7 @@ def open_hub(folder: Path) -> Hub:
 
 def _own_hub(clone: Git) -> Hub:
     """Take a repository without a remote for its own hub, where no working tree follows the bus's branch."""
-    if clone.config("core.bare", local=True) == "true":
+    if _is_bare(clone):
         return _direct_hub(clone, clone)
     named = _named_branch(clone)
     checked_out = clone.text("worktree", "list", "--porcelain").splitlines()
@@ -100,6 +104,10 @@ def _own_hub(clone: Git) -> Hub:
             remedy="make a bus: gitbus init DIR, or name the hub: git remote add origin URL",
         )
     return _direct_hub(clone, clone)
+
+
+def _is_bare(git: Git) -> bool:
+    return git.config("core.bare", local=True) == "true"
 
 
 def _direct_hub(hub: Git, clone: Git) -> Hub:
@@ -207,5 +215,9 @@ def _repository(path: Path) -> Git:
 def _is_direct(hub: Git) -> bool:
     """Say whether nobody minds that no hook runs: a bare repository that we can write, with no hook but ours."""
     writable = all(os.access(hub.git_dir / name, os.W_OK) for name in ("objects", "refs"))
-    bare = hub.config("core.bare", local=True) == "true"
-    return writable and bare and hub.config("core.hooksPath", local=True) is None and only_ours(hub.git_dir)
+    return (
+        writable
+        and _is_bare(hub)
+        and hub.config("core.hooksPath", local=True) is None
+        and only_ours(hub.git_dir)
+    )

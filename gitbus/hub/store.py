@@ -213,7 +213,9 @@ class GitStore:
                 entries.pop(name, None)
             else:
                 entries[name] = made
-        return Entry(TREE, self._folder(base, entries)) if entries else None
+        if not entries:
+            return _leaf(old)  # a file stays where only something below it was to go
+        return Entry(TREE, self._folder(base, entries))
 
     def _leaf(self, old: Entry | None, data: bytes) -> Entry:
         made = Entry(FILE, oid_of("blob", data))

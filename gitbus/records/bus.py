@@ -191,7 +191,7 @@ class SmtpChannel(_Channel):
 
     transport: Literal["smtp"]
     host: Text
-    port: Annotated[Positive, Field(le=65535)] = 587
+    port: Annotated[Positive, Field(le=65535)] | None = None  # 587, or 465 for implicit TLS
     tls: Annotated[Literal["starttls", "implicit"], words("starttls", "implicit")] = "starttls"
     username: Text | None = None
     password_env: EnvName | None = None

@@ -301,6 +301,19 @@ def test_nothing_of_the_users_own_is_touched(made: Made, git: Callable[..., str]
 
 
 @every
+def test_a_clean_up_by_the_user_takes_nothing_that_is_needed(made: Made, git: Callable[..., str]) -> None:
+    ada, bob = made.open("ada"), made.open("bob")
+    waiting = commit_on(bob, (advance(bob, {"b": b"1"}),), {"c": b"1"})
+    assert bob.move([RefMove(WORKER, None, waiting)]).moved(WORKER)
+    refs = ada.look()
+    for name in ("ada", "bob"):
+        git(made.clone(name), "gc", "--quiet", "--prune=now")
+    for hub in (ada, made.open("ada")):
+        assert [hub.store.commit(oid).oid for oid in refs.values()] == list(refs.values())
+        assert len(hub.store.diff(None, hub.store.commit(waiting).tree)) == 4
+
+
+@every
 def test_a_hostile_surrounding_changes_nothing(
     made: Made, git: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -103,6 +103,18 @@ def test_a_bare_repository_is_its_own_hub(bare: Path, opened) -> None:
     assert isinstance(opened(bare), DirectHub)
 
 
+def test_a_bare_clone_can_be_read_without_its_hub(
+    bare: Path, tmp_path: Path, opened, git: Callable[..., str]
+) -> None:
+    git(tmp_path, "clone", "-q", "--bare", str(bare), "copy.git")
+    bare.rename(tmp_path / "away")
+    with pytest.raises(Unreachable):
+        opened(tmp_path / "copy.git")
+    hub = open_hub(tmp_path / "copy.git", offline=True)
+    assert hub.store.line(hub.look()[hub.main])
+    hub.close()
+
+
 def test_a_branch_beside_a_project_is_its_own_hub(tmp_path: Path, opened, git: Callable[..., str]) -> None:
     git(tmp_path, "init", "-q", "-b", "main", "project")
     project = tmp_path / "project"

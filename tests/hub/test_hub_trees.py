@@ -125,6 +125,11 @@ def test_a_folder_changes_before_what_is_below_it_in_whatever_order(store: GitSt
         assert set(listed(store, made.pop())) == wanted
 
 
+def test_removing_what_is_not_there_changes_nothing(store: GitStore) -> None:
+    base = store.write_tree(None, {"a": b"1", "b/c": b"2"})
+    assert store.write_tree(base, {"a/x": None, "a/y/z": None, "b/c/d": None, "e": None, "f/g": None}) == base
+
+
 def test_an_empty_folder_disappears_and_nothing_left_is_the_empty_tree(store: GitStore) -> None:
     base = store.write_tree(None, {"a/b/c": b"1"})
     assert store.write_tree(base, {"a/b/c": None}) == store.write_tree(None, {}) == oid_of("tree", b"")
