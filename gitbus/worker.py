@@ -97,6 +97,7 @@ class WorkerActor:
         self.tasks: dict[Key, Task] = {}
         self.waiting: dict[Key, tuple[Task, Answer]] = {}  # answers that are not on the hub yet
         self.answered: set[Key] = set()
+        self._bytes: dict[int, tuple[Result, bytes]] = {}
         self.announced: tuple[datetime, Oid] | None = None
         self._lock, self.nonce = _take_name(state, offer.name)
 
@@ -174,6 +175,7 @@ class WorkerActor:
         if done.moved(self.branch):
             self.answered |= set(self.waiting)
             self.waiting = {}
+            self._bytes = {}
         return True
 
     def answer(self, job: Job, answer: Answer) -> None:
@@ -312,7 +314,7 @@ class WorkerActor:
     def _mended(self, refs: Mapping[str, Oid], board: Board, base: Oid, task: Task, answer: Answer) -> Answer:
         """Return an answer as it is pushed: a failure that says why, where the conductor would refuse it."""
         result = answer.result
-        if len(codec.write(result)) > board.bus.limits.record:
+        if len(self._written(result)) > board.bus.limits.record:
             return _failed(task, self.offer.name, "too-large: the result is larger than limits.record")
         if not (answer.files or result.items or result.tasks or result.evidence):
             return answer
@@ -332,6 +334,13 @@ class WorkerActor:
                     return content
         return None
 
+    def _written(self, result: Result) -> bytes:
+        """Return a result's canonical bytes, made once for as long as the result waits."""
+        known = self._bytes.get(id(result))
+        if known is None or known[0] is not result:
+            known = self._bytes[id(result)] = (result, codec.write(result))
+        return known[1]
+
     def _commit(self, base: Oid, answers: list[tuple[Task, Answer]]) -> Oid:
         store = self.hub.store
         tree = store.commit(base).tree
@@ -342,7 +351,7 @@ class WorkerActor:
             for delta in store.diff(None, tree, folder):
                 changes[delta.path] = None
             changes.update({f"{folder}/{path}": data for path, data in answer.files.items()})
-            changes[paths.result(task.goal, task.id)] = codec.write(answer.result)
+            changes[paths.result(task.goal, task.id)] = self._written(answer.result)
             lines.append(f"{task.goal}/{task.id}#{task.attempt}: {answer.result.status}")
         subject = lines[0] if len(lines) == 1 else f"{len(lines)} tasks"
         body = "" if len(lines) == 1 else "\n" + "\n".join(lines) + "\n"

@@ -51,9 +51,14 @@ def _mapping(lines: list[str], data: Mapping[str, Any], pad: str, depth: int) ->
     if depth > MAX_DEPTH:
         raise _too_deep()
     for key, value in data.items():
-        head = pad + _key(key, pad)
-        if type(value) is str and "\n" not in value:
-            lines.append(f"{head} {text_token(value)}")
+        head = pad + (_short_key(key) if type(key) is str and len(key) < _SHORT else _key(key, pad))
+        kind = type(value)
+        if kind is str and "\n" not in value:
+            lines.append(f"{head} {_short_token(value) if len(value) < _SHORT else text_token(value)}")
+        elif value is None:
+            lines.append(head + " null")
+        elif kind in _EMPTY and not value:
+            lines.append(head + _EMPTY[kind])
         else:
             _entry(lines, head, value, pad, depth)
 
@@ -94,7 +99,7 @@ def _too_deep() -> Invalid:
 def _key(key: Any, pad: str) -> str:
     if not isinstance(key, str):
         raise Invalid(f"the key {shown(str(key))} is no text", rule="key-not-text", remedy="quote it")
-    token = _key_token(key) if len(key) < 100 else text_token(key)
+    token = text_token(key)
     return f"? {token}\n{pad}:" if len(token) > _LONG_KEY else token + ":"
 
 
@@ -140,7 +145,16 @@ def text_token(text: str) -> str:
     return text if is_plain(text) else quoted(text)
 
 
-_key_token = lru_cache(maxsize=4096)(text_token)
+_short_token = lru_cache(maxsize=8192)(text_token)
+_SHORT = 40
+"""Texts shorter than this come again and again: keys, words, names, times."""
+
+_EMPTY: dict[type, str] = {dict: " {}", list: " []", tuple: " []"}
+
+
+@lru_cache(maxsize=4096)
+def _short_key(key: str) -> str:
+    return text_token(key) + ":"
 
 
 def is_plain(text: str) -> bool:

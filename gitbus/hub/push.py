@@ -104,6 +104,7 @@ class PushHub:
         if self.main.startswith(GITBUS + "/"):
             specs.remove(f"+{self.main}:{KEPT}/{branch}")
         effect("connect", self.remote)
+        effect("fetch", self.remote)
         ran = self.git.run("fetch", *_FETCH, self.remote, *sorted(specs), seconds=NETWORK_SECONDS)
         if ran.code != 0:
             raise self._why_not(ran)
