@@ -12,6 +12,7 @@ Example::
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ from pathlib import Path
 from gitbus.board import Board
 from gitbus.change import Change
 from gitbus.clock import utc_now
-from gitbus.errors import HubMoved
+from gitbus.errors import HubMoved, Unreachable
 from gitbus.flow.absorb import absorb
 from gitbus.flow.archive import archive, due, folders
 from gitbus.flow.goals import cancel, lose, place, reopen, settle
@@ -31,6 +32,8 @@ from gitbus.flow.sending import broken_rules
 from gitbus.forge.plain import Approvals
 from gitbus.history import Oid
 from gitbus.hub.base import Hub, RefMove, Store
+from gitbus.hub.direct import DirectHub
+from gitbus.hub.maintaining import maintain
 from gitbus.incoming import Crew, Inbox, Tip
 from gitbus.judging import Judge
 from gitbus.notifying import Notifier
@@ -93,9 +96,16 @@ class Conductor:
         for attempt in range(TRIES):
             outcome = self._try()
             if outcome is not None:
+                self._keep_quick(outcome)
                 return outcome
             time.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 6)))  # noqa: S311 - jitter
         raise HubMoved("the bus's branch moved each time this conductor had decided", rule="hub-moved")
+
+    def _keep_quick(self, acted: bool) -> None:
+        """Repack a hub on this machine where that is worth it; what the tick did has landed already."""
+        if acted and isinstance(self.hub, DirectHub):
+            with contextlib.suppress(Unreachable):
+                maintain(self.hub)
 
     def _try(self) -> bool | None:
         """Decide once and write; None where somebody else was faster."""

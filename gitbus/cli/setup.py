@@ -285,8 +285,8 @@ def gc() -> None:
 
     Example: gitbus gc
     """
+    from gitbus.hub.maintaining import maintain
+
     with the_bus() as bus:
-        git = bus.hub.store.git  # type: ignore[attr-defined]
-        git.text("repack", "-q", "-d", "--geometric=2", "--write-midx")
-        git.text("commit-graph", "write", "--reachable", "--changed-paths")
-        say("repacked")
+        done = maintain(bus.hub, packs=1, loose=0)
+        say("repacked" if done else "there is nothing to repack")

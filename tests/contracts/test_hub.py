@@ -396,7 +396,11 @@ def _race(made: Made, processes: int, changes: int) -> None:
     made.fsck()
 
 
-@every
+@pytest.mark.parametrize(
+    "made",
+    ["direct", "path", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("http", "file"))],
+    indirect=True,
+)
 def test_changes_made_at_once_are_neither_lost_nor_made_twice(made: Made) -> None:
     _race(made, 3, 3)
 
