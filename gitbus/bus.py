@@ -398,9 +398,12 @@ class Bus:
                 rule="not-put-up",
                 remedy="run gitbus conduct",
             )
+        store = self.hub.store
         wanted = record.model_copy(update={"state": "approved"})
-        entry = self.hub.store.entry(tip, paths.item(item))
-        if entry is None or self.hub.store.blob(entry.oid) != codec.write(wanted):
+        entry = store.entry(tip, paths.item(item))
+        payload = [f"{paths.item_folder(item)}/{file.path}" for file in record.payload]
+        edited = any(store.entry(tip, path) != store.entry(board.commit, path) for path in payload)
+        if edited or entry is None or store.blob(entry.oid) != codec.write(wanted):
             raise Refused(
                 f"the approval branch of {item} holds something else than the item as it is",
                 rule="stale-branch",
@@ -420,7 +423,7 @@ class Bus:
         who = self.hub.store.identity()
 
         def decide(board: Board) -> Change:
-            people.part_of(board, item)
+            people.check_files(board, item, files)
             changes = revise(board, [(item, f"{who.name} <{who.email}>", dict(files))])
             if not changes:
                 raise Refused(

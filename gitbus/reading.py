@@ -122,15 +122,20 @@ class Reader:
                 yield path, self._file(path, inner.get(leaf))
 
     def _below(self, tree: Oid, prefix: str) -> Iterator[tuple[str, File | None]]:
-        for delta in self.store.diff(None, tree):
+        found = self.store.diff(None, tree)
+        self._prefetch((prefix + delta.path, delta.new) for delta in found)
+        for delta in found:
             yield delta.path, self._file(prefix + delta.path, delta.new)
 
     def _whole(self, tree: Oid, folder: str) -> Iterator[tuple[str, File | None]]:
-        for delta in self.store.diff(None, tree, folder):
+        found = self.store.diff(None, tree, folder)
+        self._prefetch((delta.path, delta.new) for delta in found)
+        for delta in found:
             yield delta.path, self._file(delta.path, delta.new)
 
     def _warm(self, board: Board, before: Oid, after: Oid) -> Board:
         deltas = [delta for folder in self.folders for delta in self.store.diff(before, after, folder)]
+        self._prefetch((delta.path, delta.new) for delta in deltas)
         touched = {delta.path.split("/")[1] for delta in deltas if delta.path.startswith("goals/")}
         stale = [name for name in touched if name in board.goals and not board.goals[name].open]
         for name in stale:
@@ -147,6 +152,18 @@ class Reader:
             if not (delta.path.startswith("goals/") and delta.path.split("/")[1] in stale)
         ]
         return board.apply((delta.path, self._file(delta.path, delta.new)) for delta in left)
+
+    def _prefetch(self, entries: Iterable[tuple[str, Entry | None]]) -> None:
+        """Load the records among some files at once."""
+        wanted = [
+            entry.oid for path, entry in entries if entry and entry.mode == FILE and self._reads(path, entry)
+        ]
+        self.store.prefetch(wanted, codec.LIMIT)
+
+    def _reads(self, path: str, entry: Entry) -> bool:
+        """Say whether a file's bytes will be looked at."""
+        kind = codec.kind_of_path(path)
+        return kind is not None and (entry.oid, str(kind.model_fields["kind"].default)) not in self._records
 
     def _file(self, path: str, entry: Entry | None) -> File | None:
         if entry is None:
@@ -203,6 +220,9 @@ class TaskReader(Reader):
                 return super()._file(path, entry)
             case _:
                 return None
+
+    def _reads(self, path: str, entry: Entry) -> bool:
+        return path.startswith(("goals/", "refused/")) and "/tasks/" in path and super()._reads(path, entry)
 
     def _is_others(self, entry: Entry) -> bool:
         """Say whether a task's file says by itself that this worker has nothing to do with it now."""

@@ -94,6 +94,8 @@ class Tips:
         commit = store.commit(oid)
         parent = store.commit(commit.parents[0]).tree if commit.parents else None
         deltas = store.diff(parent, commit.tree)
+        limit = board.bus.limits.artifact
+        store.prefetch((one.new.oid for one in deltas if one.new and one.new.mode == FILE), limit)
         touched = tuple(Touched(one.path, one.new, self._size(one.new)) for one in deltas)
         answers = tuple(answer for one in touched if (answer := self._answer(commit.tree, one, board)))
         owner = board.bus.workers.get(worker)

@@ -287,6 +287,8 @@ def revise(board: Board, edits: Iterable[tuple[str, str, dict[str, Content]]]) -
         part = board.items.get(name)
         if part is None or part.item is None or part.item.state not in REVISABLE:
             continue
+        if not files or not set(files) <= {file.path for file in part.item.payload}:
+            continue
         done.append((revised(part, files), f"revision {part.item.revision + 1}, edited by {plain(who)}"))
         writes.update({f"{paths.item_folder(name)}/{path}": content for path, content in files.items()})
         if part.approval is not None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
-from gitbus import attempts, graph, paths
+from gitbus import attempts, graph, ids, paths
 from gitbus.board import Board, GoalBoard, ItemBoard
 from gitbus.change import Change, Content, Thread, plain
 from gitbus.errors import Refused
@@ -202,6 +202,27 @@ def retry_item(board: Board, item: str, now: datetime) -> Change:
     _in(found, ("failed", "expired"), "put up again")
     raised = found.model_copy(update={"attempt": found.attempt + (found.attempt in part.leases)})
     return _moved("retry", part, wait(board, raised, now), None)
+
+
+def check_files(board: Board, item: str, files: Mapping[str, bytes]) -> None:
+    """Check the files that somebody edited of an item's payload.
+
+    Raises:
+        Refused: one is none of the payload's (rule ``no-such-file``), or no text (rule ``not-text``).
+    """
+    _, found = part_of(board, item)
+    payload = {file.path: file for file in found.payload}
+    for path, data in files.items():
+        file = payload.get(path)
+        if file is None:
+            raise Refused(
+                f"{item} has no file {plain(path)}",
+                rule="no-such-file",
+                remedy="it has: " + ", ".join(payload),
+            )
+        why = ids.why_not_text(data) if file.role != "attachment" else None
+        if why:
+            raise Refused(f"{path} cannot be a message's text: {why}", rule="not-text")
 
 
 # --- items: decisions

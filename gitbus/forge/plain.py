@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from gitbus import paths
+from gitbus import codec, ids, paths
 from gitbus.board import Board, ItemBoard
 from gitbus.change import Change, Content, Thread
+from gitbus.errors import Invalid
 from gitbus.flow.approve import branches, flip, flip_change
-from gitbus.flow.items import REVISABLE
-from gitbus.history import Oid
+from gitbus.history import FILE, Delta, Oid
 from gitbus.hub.base import Draft, Hub, RefMove
+from gitbus.records import Approval
 from gitbus.states import WAITING
 from gitbus.writing import CONDUCTOR, Writer
 
@@ -123,34 +124,71 @@ class Approvals:
     # --- edits
 
     def edits(self, board: Board, refs: Mapping[str, Oid]) -> list[Edit]:
-        """Return the payloads that people edited on approval branches."""
+        """Return the payloads that people edited on approval branches, before or after an approval."""
         found = []
+        wanted = branches(board)
         for ref, tip in refs.items():
             name = ref.removeprefix(paths.APPROVE)
-            part = board.items.get(name) if ref.startswith(paths.APPROVE) else None
-            if part and part.item and part.item.state in WAITING and not part.problems:
-                made = self._flip(board, board.commit, (name,)) if board.commit else None
-                if made and made != tip and self.hub.store.is_ancestor(made, tip):
-                    found += self._edit(part, made, tip)
+            if name == ref or not board.commit:
+                continue
+            if name in wanted and self._flip(board, board.commit, wanted[name]) == tip:
+                continue
+            found += self._edits(board, tip)
         return found
 
-    def _edit(self, part: ItemBoard, made: Oid, tip: Oid) -> list[Edit]:
+    def _edits(self, board: Board, tip: Oid) -> list[Edit]:
+        """Return what the commits on a branch changed; nothing where they touch more than payloads."""
         store = self.hub.store
-        folder = paths.item_folder(part.id) + "/"
-        payload = {file.path for file in part.item.payload} if part.item else set()
-        who, files = "", {}
-        for oid in store.between([tip], [made]):
+        edited: dict[str, tuple[str, dict[str, Content]]] = {}
+        for oid in store.between([tip], [board.commit]):
             commit = store.commit(oid)
             if len(commit.parents) != 1:
                 continue
-            for delta in store.diff(store.commit(commit.parents[0]).tree, commit.tree):
-                path = delta.path.removeprefix(folder)
-                if path not in payload or delta.new is None or not delta.path.startswith(folder):
+            deltas = store.diff(store.commit(commit.parents[0]).tree, commit.tree)
+            if any(delta.path.endswith("/approval.yaml") for delta in deltas):
+                continue
+            for delta in deltas:
+                item, inner = self._payload_file(board, delta)
+                if item is None or delta.new is None:
                     return []
-                files[path] = store.blob(delta.new.oid)
-            who = f"{commit.author.name} <{commit.author.email}>"
-        changed: dict[str, Content] = dict(files)
-        return [(part.id, who, changed)] if files and part.item and part.item.state in REVISABLE else []
+                files = edited.get(item, ("", {}))[1]
+                files[inner] = store.blob(delta.new.oid)
+                edited[item] = (f"{commit.author.name} <{commit.author.email}>", files)
+        return [
+            (item, who, files)
+            for item, (who, files) in sorted(edited.items())
+            if self._is_about(board.items[item], tip) and self._differs(board.items[item], files)
+        ]
+
+    def _payload_file(self, board: Board, delta: Delta) -> tuple[str | None, str]:
+        """Return the item whose payload a changed file is, and its path there; None where it is none."""
+        match delta.path.split("/", 2):
+            case ["outbox", item, inner] if (part := board.items.get(item)) and part.item:
+                payload = {file.path for file in part.item.payload}
+            case _:
+                return None, ""
+        if inner not in payload or delta.new is None or delta.new.mode != FILE:
+            return None, ""
+        small = self.hub.store.size(delta.new.oid) <= board.bus.limits.artifact
+        return (item, inner) if small else (None, "")
+
+    def _is_about(self, part: ItemBoard, tip: Oid) -> bool:
+        """Say whether a branch puts up the item's present revision, which can still be revised."""
+        if part.item is None or part.problems or part.item.state not in (*WAITING, "approved"):
+            return False
+        path = paths.approval(part.id)
+        entry = self.hub.store.entry(tip, path)
+        if entry is None:
+            return False
+        try:
+            shown = codec.read(self.hub.store.blob(entry.oid), Approval, path=path)
+        except Invalid:
+            return False
+        return (shown.revision, shown.digest) == (part.item.revision, part.item.digest)
+
+    def _differs(self, part: ItemBoard, files: Mapping[str, Content]) -> bool:
+        known = {file.path: file.sha256 for file in part.item.payload} if part.item else {}
+        return any(isinstance(data, bytes) and ids.sha256(data) != known[path] for path, data in files.items())
 
 
 def _put_up(items: Sequence[str]) -> Change:

@@ -16,7 +16,7 @@ Example, a change that is made again until nobody was faster::
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -79,6 +79,10 @@ class Moves:
 
 class Store(History, Protocol):
     """Objects that can also be written. What was written can be read at once, before it is flushed."""
+
+    def prefetch(self, oids: Iterable[Oid], limit: int) -> None:
+        """Load several objects at once, so that reading them is quick; larger ones than ``limit`` bytes stay."""
+        ...
 
     def write_blob(self, data: bytes) -> Oid:
         """Write a blob and return its id."""

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,6 +31,9 @@ from gitbus.hub.run import Git
 
 LOOSE = 2
 """Up to so many objects are written loose, more as one pack."""
+
+TOGETHER = 250
+"""Objects asked for in one exchange: their requests fit into a pipe, so that neither side waits for the other."""
 
 CACHED = 64 << 20
 """Bytes of objects that are kept in memory."""
@@ -84,6 +87,35 @@ class Database:
             found = self._known(oid)
             return len(found[1]) if found else int(self._ask("info", oid)[1])
 
+    def prefetch(self, oids: Iterable[Oid], limit: int) -> None:
+        """Load what is not known yet and is not larger than ``limit`` bytes, many in one exchange.
+
+        What cannot be had is left for :meth:`read` to say so.
+        """
+        with self._talking:
+            wanted = [oid for oid in dict.fromkeys(oids) if OID.fullmatch(oid) and self._known(oid) is None]
+            for at in range(0, len(wanted), TOGETHER):
+                chunk = wanted[at : at + TOGETHER]
+                sizes = self._exchange_many("info", chunk)
+                small = [oid for oid, found in sizes.items() if int(found[1]) <= limit]
+                for oid, found in self._exchange_many("contents", small).items():
+                    self._keep(oid, found)
+
+    def _exchange_many(self, request: str, oids: list[Oid]) -> dict[Oid, Raw]:
+        """Ask for several objects at once; nothing where the reader ended."""
+        found: dict[Oid, Raw] = {}
+        try:
+            self._send(request, oids)
+            for oid in oids:
+                with contextlib.suppress(KeyError):
+                    found[oid] = self._receive(request, oid)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, BrokenPipeError | EOFError):
+                return {}
+            raise
+        return found
+
     def _known(self, oid: Oid) -> Raw | None:
         found = self.pending.get(oid) or self.lent.get(oid)
         if found is None and oid in self._cache:
@@ -115,13 +147,22 @@ class Database:
             raise
 
     def _answer(self, request: str, oid: Oid) -> Raw:
+        self._send(request, [oid])
+        return self._receive(request, oid)
+
+    def _send(self, request: str, oids: Iterable[Oid]) -> None:
         if self._reader is None:
             self._reader = self.git.start("cat-file", "--batch-command")
-        give, take = self._reader.stdin, self._reader.stdout
-        if give is None or take is None:
+        give = self._reader.stdin
+        if give is None:
             raise EOFError
-        give.write(f"{request} {oid}\n".encode())
+        give.write("".join(f"{request} {oid}\n" for oid in oids).encode())
         give.flush()
+
+    def _receive(self, request: str, oid: Oid) -> Raw:
+        take = self._reader.stdout if self._reader else None
+        if take is None:
+            raise EOFError
         match take.readline().split():
             case [name, kind, size] if name == oid.encode():
                 data = take.read(int(size) + 1)[:-1] if request == "contents" else size

@@ -10,7 +10,7 @@ Example::
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
@@ -73,6 +73,10 @@ class GitStore:
     def blob(self, oid: Oid) -> bytes:
         """Return the blob's bytes."""
         return self._read(oid, "blob", bytes)
+
+    def prefetch(self, oids: Iterable[Oid], limit: int) -> None:
+        """Load several objects at once, those of up to ``limit`` bytes."""
+        self.database.prefetch(oids, limit)
 
     def size(self, oid: Oid) -> int:
         """Return an object's size in bytes."""
