@@ -12,6 +12,7 @@ Example::
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import time
@@ -463,7 +464,7 @@ class Bus:
 
         data = self.edited_config(key, value).encode("utf-8")
         codec.read(data, records.Bus, path=paths.BUS)
-        change = Change("propose", plain(f"{key}={value}"), {paths.BUS: data})
+        change = Change("propose", plain(f"{key}={_shown(value)}"), {paths.BUS: data})
         return Done(propose(self, "bus", change), f"{change.verb} {change.subject}")
 
     def propose_resolution(self, item: str, verdict: Literal["sent", "not_sent"], evidence: str) -> Done:
@@ -492,7 +493,7 @@ class Bus:
         Raises:
             Invalid: the file would not be a Bus any more.
         """
-        return self.decide_bus(self.edited_config(key, value), what or f"{key}={value}")
+        return self.decide_bus(self.edited_config(key, value), what or f"{key}={_shown(value)}")
 
     def remove_person(self, person: str) -> Done:
         """Remove a person from ``bus.yaml``, as a decision."""
@@ -595,3 +596,8 @@ class Bus:
         """Say whether the person at this clone last saw this item as it is."""
         _, record = people.part_of(self.board(), item)
         return shown_digests(self.state).get(item) == record.digest
+
+
+def _shown(value: Any) -> str:
+    """Return a value as a person would write it on the command line."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

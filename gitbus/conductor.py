@@ -30,6 +30,7 @@ from gitbus.flow.goals import cancel, lose, place, reopen, settle
 from gitbus.flow.items import demote, expire, persist, revise, route, score, strand, strand_broken
 from gitbus.flow.sending import broken_rules
 from gitbus.forge.plain import Approvals
+from gitbus.graph import scores_wanted
 from gitbus.history import Oid
 from gitbus.hub.base import Hub, RefMove, Store
 from gitbus.hub.direct import DirectHub
@@ -180,7 +181,8 @@ class Conductor:
             for name, part in board.goals.items()
             if not part.open and part.report is not None and able & set(part.report.missing)
         }
-        return self.reader.opened(board, sorted(wanted))
+        wanted |= {item.split(".", 1)[0] for item, _ in scores_wanted(board)}
+        return self.reader.opened(board, sorted(wanted & set(board.goals)))
 
 
 def archived(

@@ -63,9 +63,13 @@ class Graph:
 
     @cached_property
     def needed(self) -> frozenset[str]:
-        """The tasks that another task needs."""
+        """The tasks that another task needs; one that only scores an item does not count."""
         return frozenset(
-            name for one in self.tasks.values() for need in one.needs for name in self.members(need.task)
+            name
+            for one in self.tasks.values()
+            if not one.scoring
+            for need in one.needs
+            for name in self.members(need.task)
         )
 
     def leaves(self) -> tuple[str, ...]:
@@ -175,6 +179,15 @@ def of(
     )
     goal = with_scoring(part.goal, items, scorers)
     return build(goal, part.tasks if tasks is None else tasks, part.results if results is None else results)
+
+
+def scores_wanted(board: Board) -> Iterator[tuple[str, str]]:
+    """Yield (item, capability) for every score that a persisted item needs from a worker."""
+    scorers = [name for name in board.bus.score.scorers if name not in BUILT_IN_SCORERS]
+    if scorers:
+        for name, part in sorted(board.items.items()):
+            if part.item is not None and not part.problems and part.item.state == "persisted":
+                yield from ((name, scorer) for scorer in scorers)
 
 
 def scoring_task(item: Item, scorer: str) -> str:

@@ -81,10 +81,11 @@ def proposals(
     if planned.node.item:
         made.append(_from_template(graph, planned, planned.node.item, result, files, bus))
     made += [_from_worker(graph, planned, index, result, files, bus) for index in range(len(result.items))]
-    names = [proposal.id for proposal in made]
-    for name in names:
-        if names.count(name) > 1:
-            raise ProposalRefused("item-twice", ("items",), f"two items would be called {name}")
+    seen: set[str] = set()
+    for proposal in made:
+        if proposal.id in seen:
+            raise ProposalRefused("item-twice", ("items",), f"two items would be called {proposal.id}")
+        seen.add(proposal.id)
     return tuple(made)
 
 
@@ -177,7 +178,7 @@ def _proposal(
     if message.from_ is None and senders:
         message = message.model_copy(update={"from_": senders[0]})
     for rule, where, why in why_not_message(message, channel):
-        raise ProposalRefused(rule, (*place, *where), why)
+        raise ProposalRefused(rule, (*place, "message", *where), why)
     together = f"{graph.goal.id}.{planned.group}" if planned.node.approve == "together" else None
     return Proposal(
         ids.item_id(graph.goal.id, planned.id, name),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gitbus.cli.output import console, print_json, safe, say, state
 from gitbus.flow.people import part_of
+from gitbus.views import since
 
 if TYPE_CHECKING:
     from gitbus.board import Board
@@ -82,12 +83,12 @@ def _head(item: Item) -> None:
         if value:
             say(f"  [bold]{safe(name)}:[/] {safe(value)}")
     if item.send_at:
-        say(f"  not before {item.send_at.isoformat()}")
+        say(f"  not before {since(item.send_at)}")
     scores = ", ".join(f"{safe(one.by)} {one.value:g}" for one in item.scores)
     if item.confidence is not None:
         say(f"  confidence {item.confidence:g} ({scores}), by {safe(item.source.worker)}")
-    if item.expires_at:
-        say(f"  waits until {item.expires_at.isoformat()}")
+    if item.expires_at and item.state in ("in_review", "awaiting_approval", "approved"):
+        say(f"  waits until {since(item.expires_at)}")
 
 
 def _body(path: str, data: bytes) -> None:

@@ -131,7 +131,7 @@ def _value(value: Any) -> str:
 
 
 def _problem(loaded: Loaded, error: ErrorDetails, model: type[Record]) -> Invalid:
-    loc, kind = error["loc"], error["type"]
+    loc, kind = (*error["loc"], *(error.get("ctx") or {}).get("at", ())), error["type"]
     line, column = loaded.place(loc, key=kind == "extra_forbidden")
     rule, message, remedy = _explained(error, model, _name(loaded.data, loc))
     return Invalid(message, rule=rule, path=loaded.path, line=line, column=column, remedy=remedy)
@@ -141,7 +141,8 @@ def _explained(error: ErrorDetails, model: type[Record], name: str) -> tuple[str
     """Return rule, message and remedy of one of pydantic's errors."""
     kind, context = error["type"], error.get("ctx") or {}
     if kind not in _KNOWN:
-        return kind.replace("_", "-"), f"`{name}`: {error['msg']}", context.get("remedy") or None
+        where = f"`{name}`: " if name else ""
+        return kind.replace("_", "-"), f"{where}{error['msg']}", context.get("remedy") or None
     if kind == "missing":
         return "missing-field", f"missing `{name}`", "add it"
     if kind == "union_tag_not_found":
@@ -177,7 +178,7 @@ def _bound(error: ErrorDetails) -> str:
 
 
 def _name(data: Any, loc: Loc) -> str:
-    """Return the name of a place: ``tasks.mail.needs[1]``, without pydantic's branches of unions."""
+    """Return the name of a place: ``tasks.mail.needs[1]``, without pydantic's branches; empty for the whole."""
     name, last = "", len(loc) - 1
     for number, step in enumerate(loc):
         if isinstance(step, int) and isinstance(data, list) and step < len(data):
@@ -186,7 +187,7 @@ def _name(data: Any, loc: Loc) -> str:
             name, data = _joined(name, step), data[step]
         elif isinstance(data, dict) and number == last and step != "[key]":
             name = _joined(name, step)
-    return name or "the record"
+    return name
 
 
 def _joined(name: str, step: str | int) -> str:

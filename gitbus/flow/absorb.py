@@ -248,14 +248,17 @@ def _read(batch: _Batch, answer: Answer) -> Result:
 
 def _is_for(result: Result, task: Task, worker: str, answer: Answer) -> None:
     if (result.goal, result.task) != (answer.goal, answer.task):
-        raise _No("wrong-task", answer.path, f"the result says it is for {result.goal}/{result.task}")
+        raise _No(
+            "wrong-task", _place(answer, ("task",)), f"the result says it is for {result.goal}/{result.task}"
+        )
     if result.worker != worker:
-        raise _No("wrong-worker", answer.path, f"the result says it is by {result.worker}")
+        raise _No("wrong-worker", _place(answer, ("worker",)), f"the result says it is by {result.worker}")
     had = (task.attempt, task.worker) == (result.attempt, worker) or any(
         (past.attempt, past.worker) == (result.attempt, worker) for past in task.history
     )
     if not had:
-        raise _No("attempt-not-assigned", answer.path, f"attempt {result.attempt} was never this worker's")
+        why = f"attempt {result.attempt} was never this worker's"
+        raise _No("attempt-not-assigned", _place(answer, ("attempt",)), why)
 
 
 def _check(batch: _Batch, task: Task, result: Result, answer: Answer) -> None:
@@ -327,17 +330,16 @@ def _check_texts(result: Result, answer: Answer) -> None:
 
 
 def _check_evidence(part: GoalBoard, result: Result, answer: Answer) -> None:
-    own = {artifact.path for artifact in result.artifacts}
-    for index, evidence in enumerate(result.evidence):
-        if evidence.kind != "file" or evidence.ref in own:
-            continue
-        others = {
-            paths.artifacts(part.id, task) + "/" + path
-            for task, files in part.artifacts.items()
-            for path in files
-        }
-        others |= {paths.result(part.id, task) for task in part.results}
-        if evidence.ref not in others:
+    named = [(index, one) for index, one in enumerate(result.evidence) if one.kind == "file"]
+    if not named:
+        return
+    known = {artifact.path for artifact in result.artifacts}
+    known |= {
+        f"{paths.artifacts(part.id, task)}/{path}" for task, files in part.artifacts.items() for path in files
+    }
+    known |= {paths.result(part.id, task) for task in part.results}
+    for index, evidence in named:
+        if evidence.ref not in known:
             raise _No(
                 "evidence-missing",
                 _place(answer, ("evidence", index)),

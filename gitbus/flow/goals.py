@@ -130,9 +130,28 @@ def _why_lost(task: Task, crew: Crew | None, now: datetime) -> str | None:
 
 
 def reopen(board: Board, inbox: Inbox, now: datetime) -> list[Change]:
-    """Open again what was skipped for a capability that somebody has now."""
-    if board.bus.conductor.reopen != "auto":
-        return []
+    """Open again what was skipped for a capability that somebody has now, and goals with an item to score."""
+    unscored = [
+        Change("reopen", f"{name}: an item is to be scored", {paths.report(name): None}, (Thread(goal=name),))
+        for name in _unscored(board)
+    ]
+    return unscored + (_able_again(board, inbox, now) if board.bus.conductor.reopen == "auto" else [])
+
+
+def _unscored(board: Board) -> list[str]:
+    """Return the settled goals with an item that waits for a score which no task was made for."""
+    found: dict[str, None] = {}
+    for name, scorer in graph.scores_wanted(board):
+        item = board.items[name].item
+        part = board.goals.get(item.source.goal) if item else None
+        if item is None or part is None or not part.open or part.problems or part.report is None:
+            continue
+        if graph.scoring_task(item, scorer) not in part.tasks:
+            found[part.id] = None
+    return sorted(found)
+
+
+def _able_again(board: Board, inbox: Inbox, now: datetime) -> list[Change]:
     opened: list[tuple[Task, str]] = []
     reports: dict[str, Content] = {}
     for _, part in sorted(board.goals.items()):

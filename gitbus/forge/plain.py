@@ -188,7 +188,9 @@ class Approvals:
 
     def _differs(self, part: ItemBoard, files: Mapping[str, Content]) -> bool:
         known = {file.path: file.sha256 for file in part.item.payload} if part.item else {}
-        return any(isinstance(data, bytes) and ids.sha256(data) != known[path] for path, data in files.items())
+        return any(
+            isinstance(data, bytes) and ids.sha256(data) != known[path] for path, data in files.items()
+        )
 
 
 def _put_up(items: Sequence[str]) -> Change:

@@ -27,16 +27,17 @@ from pydantic_core import PydanticCustomError
 from gitbus import ids
 
 
-def rule(name: str, message: str, remedy: str = "") -> PydanticCustomError:
+def rule(name: str, message: str, remedy: str = "", at: tuple[str | int, ...] = ()) -> PydanticCustomError:
     """Return the error with which a validator refuses.
 
     Args:
         name: the rule's stable name, such as ``fact-without-evidence``.
         message: what is wrong.
         remedy: what would make it pass.
+        at: where in the validated part, when a validator of the whole part refuses.
     """
-    escaped = message.replace("{", "{{").replace("}", "}}")
-    return PydanticCustomError(name.replace("-", "_"), escaped, {"remedy": remedy})
+    context = {"message": message, "remedy": remedy, "at": at}
+    return PydanticCustomError(name.replace("-", "_"), "{message}", context)
 
 
 class Part(BaseModel):

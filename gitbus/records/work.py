@@ -8,6 +8,7 @@ of attempt 1 from the worker that had it, if that comes first.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -200,33 +201,40 @@ class Result(Record):
     @model_validator(mode="after")
     def _coherent(self) -> Result:
         if self.status == "failed" and self.error is None:
-            raise rule("failed-without-error", "`status: failed` needs `error: {message: …}`")
-        known = [one.id for one in self.evidence]
-        for name in known:
-            if known.count(name) > 1:
-                raise rule("evidence-twice", f"the evidence id {name!r} is defined twice")
-        for claim in self.claims:
-            self._claim_stands(claim, frozenset(known))
+            raise rule("failed-without-error", "`status: failed` needs `error: {message: …}`", at=("status",))
+        known: set[str] = set()
+        for index, one in enumerate(self.evidence):
+            if one.id in known:
+                raise rule(
+                    "evidence-twice", f"the evidence id {one.id!r} is defined twice", at=("evidence", index)
+                )
+            known.add(one.id)
+        for index, claim in enumerate(self.claims):
+            self._claim_stands(claim, ("claims", index), known)
         self._artifacts_apart()
         return self
 
-    def _claim_stands(self, claim: Claim, known: frozenset[str]) -> None:
+    @staticmethod
+    def _claim_stands(claim: Claim, at: tuple[str | int, ...], known: Set[str]) -> None:
         if claim.provenance == "FACT" and not claim.evidence:
             raise rule(
                 "fact-without-evidence",
                 f"the FACT {claim.text[:60]!r} names no evidence",
                 "name the evidence, or say INFERENCE, ASSUMPTION or OPINION",
+                at,
             )
-        for name in claim.evidence:
+        for index, name in enumerate(claim.evidence):
             if name not in known:
-                raise rule("evidence-undefined", f"the evidence id {name!r} is not defined in this result")
+                why = f"the evidence id {name!r} is not defined in this result"
+                raise rule("evidence-undefined", why, at=(*at, "evidence", index))
 
     def _artifacts_apart(self) -> None:
         seen: dict[str, str] = {}
-        for artifact in self.artifacts:
+        for index, artifact in enumerate(self.artifacts):
             other = seen.setdefault(artifact.path.lower(), artifact.path)
             if other is not artifact.path:
-                raise rule("path-collision", f"{artifact.path!r} and {other!r} are one file on some systems")
+                why = f"{artifact.path!r} and {other!r} are one file on some systems"
+                raise rule("path-collision", why, at=("artifacts", index))
 
 
 class Refusal(Record):

@@ -118,7 +118,11 @@ def test_a_sent_item_whose_task_is_done_again_stays_sent(world: World) -> None:
         with pytest.raises(Refused) as refused:
             bus.redo(ITEM, "one more time")
         assert refused.value.rule == "wrong-state"
-        for act in (lambda: bus.reject(ITEM, "too late"), lambda: bus.withdraw(ITEM), lambda: bus.retry_item(ITEM)):
+        for act in (
+            lambda: bus.reject(ITEM, "too late"),
+            lambda: bus.withdraw(ITEM),
+            lambda: bus.retry_item(ITEM),
+        ):
             with pytest.raises(Refused):
                 act()
         with pytest.raises(Refused):
@@ -327,7 +331,9 @@ def test_an_edit_on_a_branch_that_was_brought_up_to_date(world: World) -> None:
         nothing_to_object(bus)
 
 
-@pytest.mark.parametrize("file", ["item.yaml", "approval.yaml", "lease.1.yaml", "../../bus.yaml", "other.txt"])
+@pytest.mark.parametrize(
+    "file", ["item.yaml", "approval.yaml", "lease.1.yaml", "../../bus.yaml", "other.txt"]
+)
 def test_only_the_payload_is_revised(world: World, file: str) -> None:
     with waiting_item(world) as bus:
         before = bus.refs()[bus.hub.main]
