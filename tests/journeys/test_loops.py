@@ -86,6 +86,8 @@ def test_conductor_worker_and_sender_in_loops(tmp_path: Path, number: int) -> No
         bus.add_goal(MAIL_GOAL)
         with running(world, "conduct", "--watch") as conductor, running(world, "send", "--watch") as sender:
             until(bus, "awaiting_approval")
+            while paths.APPROVE + ITEM not in bus.refs():  # the branch goes up right after the item waits
+                bus.hub.wait(0.5, bus.refs())
             bus.approve([ITEM])
             until(bus, "sent")
             assert ended(sender, number) == (0, "")
