@@ -57,7 +57,7 @@ def _mapping(lines: list[str], data: Mapping[str, Any], pad: str, depth: int) ->
             lines.append(f"{head} {_short_token(value) if len(value) < _SHORT else text_token(value)}")
         elif value is None:
             lines.append(head + " null")
-        elif kind in _EMPTY and not value:
+        elif kind in _EMPTY and not value and depth < MAX_DEPTH:
             lines.append(head + _EMPTY[kind])
         else:
             _entry(lines, head, value, pad, depth)

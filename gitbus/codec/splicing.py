@@ -9,12 +9,11 @@ Example: ``Splicer.of("a: 1 # one\n").set(("a",), 2) == "a: 2 # one\n"``.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from gitbus.codec.emitting import emit, quoted, scalar
+from gitbus.codec import layout
 from gitbus.codec.nodes import Document, Node, compose
 
 Path = tuple[str | int, ...]
@@ -22,7 +21,6 @@ Path = tuple[str | int, ...]
 _COLON = re.compile(r"\s*:")
 _COMMENTS = r"(?:(?:[ \t]*\r?\n)* {%d,}#.*(?:\n|\Z))+"
 _HINT = re.compile(r"[|>][0-9]?\+")
-_FLOW_PLAIN = re.compile(r"[^,\[\]{}:\"'?#]*")
 
 
 class CannotSplice(Exception):
@@ -166,7 +164,7 @@ class Splicer:
 
     def _below(self, node: Node) -> int:
         """Return the beginning of the line below a node; of a text that keeps its empty lines, below those."""
-        last = _last(node)
+        last = layout.last_part(node)
         if last.style in ("|", ">") and _HINT.match(self.text, last.start):
             return last.end
         return self._next_line(self._end(last))
@@ -192,25 +190,15 @@ class Splicer:
         else:
             self._change(at, at, new + self._newline)
 
-    def _inline(self, value: Any, like: Node | None = None) -> str:
-        """Return a value on one line, for within brackets; a string with the quotes of ``like``."""
-        if self.text.lstrip().startswith("{"):
-            shown = json.dumps(value, ensure_ascii=False)
-            return shown if shown.isprintable() else json.dumps(value)
-        if isinstance(value, dict):
-            return "{" + ", ".join(f"{self._inline(k)}: {self._inline(v)}" for k, v in value.items()) + "}"
-        if isinstance(value, (list, tuple)):
-            return "[" + ", ".join(self._inline(one) for one in value) + "]"
-        token = _like(value, like) or scalar(value)
-        if isinstance(value, str) and token[0] not in "\"'" and not _FLOW_PLAIN.fullmatch(token):
-            return quoted(value)
-        return token
+    def _inline(self, value: Any, instead: Node | None = None) -> str:
+        """Return a value on one line, for within brackets; a string in the quotes that it replaces."""
+        return layout.in_json(value) if self.document.root.flow else layout.in_line(value, instead)
 
     # setting
 
     def _replace(self, slot: _Slot, value: Any) -> None:
         node = slot.node
-        if slot.in_flow or (node.flow and not _is_empty(node) and _is_filled(value)):
+        if slot.in_flow or (node.flow and not layout.is_empty(node) and layout.is_filled(value)):
             self._put(slot, self._inline(value, node))
         elif node.kind == "scalar" or node.flow:
             self._replace_inline(slot, value)
@@ -230,8 +218,8 @@ class Splicer:
         first, *lines = self._behind(slot, value)
         if not first:
             self._change(slot.after, max(self._end(node), slot.after), "")
-        elif not _is_filled(value) or slot.node.start == slot.node.end:
-            token = _like(value, node) if not lines else None
+        elif not layout.is_filled(value) or slot.node.start == slot.node.end:
+            token = layout.in_quotes_of(value, node) if not lines else None
             self._put(slot, token or first[1:])
         else:
             self._put(slot, first[1:])
@@ -244,10 +232,10 @@ class Splicer:
         start, below = node.start, self._below(node)
         if not self._is_first(start):
             first, *lines = self._behind(slot, value)
-            self._change(start, self._end(_last(node)), self._newline.join([first[1:], *lines]))
+            self._change(start, self._end(layout.last_part(node)), self._newline.join([first[1:], *lines]))
             return
-        if slot.holder is None and not _is_filled(value):
-            self._change(start, self._end(_last(node)), self._inline(value))
+        if slot.holder is None and not layout.is_filled(value):
+            self._change(start, self._end(layout.last_part(node)), self._inline(value))
             return
         first, *lines = self._behind(slot, value, self._column(start))
         if first:
@@ -264,24 +252,24 @@ class Splicer:
             column: where a list or mapping of that column stands now, which the new one keeps.
         """
         if slot.holder is None:
-            return ["", *_lines(value)]
+            return ["", *layout.block_lines(value)]
         if slot.holder.kind == "list":
             first, *lines = self._entry([value])
-            return [first[1:], *_padded(lines, slot.column)]
+            return [first[1:], *layout.padded(lines, slot.column)]
         first, *lines = self._entry({"x": value})
         if (
             lines
-            and _is_filled(value)
+            and layout.is_filled(value)
             and column is not None
             and (column > slot.column or isinstance(value, list))
         ):
-            return ["", *_padded([line[2:] for line in lines], column)]
-        return [first[2:], *_padded(lines, slot.column)]
+            return ["", *layout.padded([line[2:] for line in lines], column)]
+        return [first[2:], *layout.padded(lines, slot.column)]
 
     def _entry(self, whole: Any) -> list[str]:
         """Return the lines of a list or mapping of one."""
         if not self.in_one_line:
-            return _lines(whole)
+            return layout.block_lines(whole)
         if isinstance(whole, dict):
             return [f"{self._inline(key)}: {self._inline(value)}" for key, value in whole.items()]
         return [f"- {self._inline(value)}" for value in whole]
@@ -297,17 +285,17 @@ class Splicer:
         elif node.flow:
             self._add_in_flow(slot, whole)
         else:
-            self._insert_lines(self._below(node), _padded(self._entry(whole), self._column(node.start)))
+            self._insert_lines(self._below(node), layout.padded(self._entry(whole), self._column(node.start)))
 
     def _add_in_flow(self, slot: _Slot, whole: Any) -> None:
         node = slot.node
         if self.text[node.start] not in "{[":
             raise CannotSplice
-        if _is_empty(node) and not slot.in_flow and self._is_bare(node):
+        if layout.is_empty(node) and not slot.in_flow and self._is_bare(node):
             self._replace(slot, whole)
             return
         entry = self._inline(whole)[1:-1]
-        if _is_empty(node):
+        if layout.is_empty(node):
             self._change(node.start + 1, node.start + 1, entry)
             return
         last = self._spans(node)[-1]
@@ -340,11 +328,16 @@ class Splicer:
         """Return where each entry of a collection begins and ends."""
         if node.kind == "map":
             return [
-                _Span(key.start, max(self._colon(key), self._end(_last(value))), key.value, value)
+                _Span(key.start, max(self._colon(key), self._end(layout.last_part(value))), key.value, value)
                 for key, value in node.pairs
             ]
         return [
-            _Span(item.start if node.flow else self._dash(node, index), self._end(_last(item)), None, item)
+            _Span(
+                item.start if node.flow else self._dash(node, index),
+                self._end(layout.last_part(item)),
+                None,
+                item,
+            )
             for index, item in enumerate(node.items)
         ]
 
@@ -382,43 +375,3 @@ class _Span(NamedTuple):
 
 def _give_up() -> _Slot:
     raise CannotSplice
-
-
-def _last(node: Node) -> Node:
-    """Return the part of a node that its text ends with."""
-    while not node.flow and (node.pairs or node.items):
-        node = _later(*node.pairs[-1]) if node.pairs else node.items[-1]
-    return node
-
-
-def _later(key: Node, value: Node) -> Node:
-    return value if value.end > key.end else key
-
-
-def _is_empty(node: Node) -> bool:
-    return not node.pairs and not node.items
-
-
-def _is_filled(value: Any) -> bool:
-    """Say whether a value is a list or mapping that has something in it."""
-    return isinstance(value, (dict, list, tuple)) and bool(value)
-
-
-def _lines(value: Any) -> list[str]:
-    """Return a list or mapping as lines in block style."""
-    if isinstance(value, dict):
-        return emit(value).split("\n")[:-1]
-    return [line[2:] for line in emit({"x": value}).split("\n")[1:-1]]
-
-
-def _padded(lines: list[str], column: int) -> list[str]:
-    return [" " * column + line if line else "" for line in lines]
-
-
-def _like(value: Any, node: Node | None) -> str | None:
-    """Return a string in the quotes of what it replaces; None where those are not fit for it."""
-    if not isinstance(value, str) or node is None or node.style not in ('"', "'"):
-        return None
-    if node.style == "'" and value.isprintable():
-        return "'" + value.replace("'", "''") + "'"
-    return quoted(value)

@@ -366,7 +366,7 @@ def _moved(piece: Piece, by: int) -> Piece:
 
 
 ANY_LAYOUT = settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 NEW = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
 FILLED = st.sampled_from([[1], ["a b", {"c": [2]}], {"x": 1}, {"x": {"y": ["z\nw", "no"]}, "n": None}])
