@@ -27,13 +27,16 @@ from gitbus.effects import effect
 from gitbus.errors import Unreachable
 from gitbus.history import Oid
 from gitbus.hub.objects import OID
-from gitbus.hub.run import Git
+from gitbus.hub.run import Git, no_git
 
 LOOSE = 2
 """Up to so many objects are written loose, more as one pack."""
 
 TOGETHER = 250
 """Objects asked for in one exchange: their requests fit into a pipe, so that neither side waits for the other."""
+
+TRIES = 10
+"""So often writing begins anew because a clean-up was at work in the same store."""
 
 CACHED = 64 << 20
 """Bytes of objects that are kept in memory."""
@@ -192,7 +195,8 @@ class Database:
 
     def write(self, oid: Oid, kind: str, data: bytes) -> None:
         """Take an object; it can be read at once and is durable after :meth:`flush`."""
-        self.pending[oid] = (kind, data)
+        with self._talking:
+            self.pending[oid] = (kind, data)
 
     def flush(self) -> None:
         """Make what was written durable.
@@ -204,11 +208,10 @@ class Database:
             if not self.pending:
                 return
             try:
-                if len(self.pending) <= LOOSE:
-                    self._write_loose(self.pending)
-                else:
-                    self._write_pack(self.pending)
+                self._write_all()
             except OSError as error:
+                if not self.git.git_dir.is_dir():
+                    raise no_git(self.git.git_dir) from None
                 raise Unreachable(
                     f"objects cannot be written to {self.objects}: {error.strerror}",
                     rule="disk",
@@ -217,6 +220,19 @@ class Database:
             for oid, found in self.pending.items():
                 self._keep(oid, found)
             self.pending = {}
+
+    def _write_all(self) -> None:
+        for left in reversed(range(TRIES)):
+            try:
+                if len(self.pending) <= LOOSE:
+                    self._write_loose(self.pending)
+                else:
+                    self._write_pack(self.pending)
+            except FileNotFoundError:  # somebody's clean-up took a folder that was still empty
+                if not left:
+                    raise
+            else:
+                return
 
     def _write_loose(self, objects: Mapping[Oid, Raw]) -> None:
         folders = set()

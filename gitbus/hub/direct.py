@@ -89,13 +89,10 @@ class DirectHub:
         raise self._stuck(move.ref, ran)
 
     def _stuck(self, ref: str, ran: Ran) -> Unreachable:
-        lock = self.git.git_dir / f"{ref}.lock"
-        if lock.exists():
-            return Unreachable(
-                f"{ref} is locked by {lock}",
-                rule="ref-locked",
-                remedy=f"if no git is at work there, remove it: gitbus doctor --fix, or rm {lock}",
-            )
+        named = (self.git.git_dir / f"{name}.lock" for name in (ref, "HEAD", "packed-refs"))
+        lock = next((path for path in named if path.exists()), None)
+        if lock:
+            return locked(ref, lock)
         return failed(f"{ref} cannot be moved", ran, self.git.git_dir, rule="ref-refused")
 
     def _make_durable(self, refs: set[str]) -> None:
@@ -128,6 +125,15 @@ class DirectHub:
         """End what child processes there are."""
         self._mover.close()
         self.store.close()
+
+
+def locked(what: str, lock: Path) -> Unreachable:
+    """Return the error for a lock that somebody holds, or left behind."""
+    return Unreachable(
+        f"{what} is locked by {lock}",
+        rule="ref-locked",
+        remedy=f"if no git is at work there, remove it: gitbus doctor --fix, or rm {lock}",
+    )
 
 
 def refuse_shallow(git: Git) -> None:

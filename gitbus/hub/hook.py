@@ -14,6 +14,8 @@ from gitbus.effects import effect
 
 UPDATE_HOOK = r"""#!/bin/sh
 # gitbus: what was on the bus's branch stays there, on its first-parent line.
+GIT_NO_REPLACE_OBJECTS=1
+export GIT_NO_REPLACE_OBJECTS
 ref=$1 old=$2 new=$3
 branch=$(git config --get gitbus.branch) || branch=main
 [ "$ref" = "refs/heads/$branch" ] || exit 0
@@ -44,6 +46,12 @@ def install_hook(hub: Path) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_text(UPDATE_HOOK, "utf-8")
     path.chmod(0o755)
+
+
+def is_installed(hub: Path) -> bool:
+    """Say whether a repository runs this hook."""
+    path = hub / "hooks" / "update"
+    return os.access(path, os.X_OK) and _is_ours(path)
 
 
 def only_ours(hub: Path) -> bool:

@@ -41,7 +41,7 @@ def maintain(hub: Hub | Git, *, packs: int = PACKS, loose: int = LOOSE) -> bool:
     git = hub.git if isinstance(hub, DirectHub | PushHub) else hub
     if not isinstance(git, Git) or not _is_worth_it(git.git_dir / "objects", packs, loose):
         return False
-    with (git.git_dir / "gitbus-maintenance.lock").open("ab") as file:
+    with (git.git_dir / "gitbus-maintenance").open("ab") as file:  # stays: it is no lock that was left behind
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

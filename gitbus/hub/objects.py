@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from gitbus.errors import Refused
 from gitbus.history import TREE, Commit, Entry, Ident, Oid
 
 OID = re.compile(r"[0-9a-f]{40}")
@@ -22,6 +23,10 @@ OID = re.compile(r"[0-9a-f]{40}")
 ODD = "\0"
 """What the shown name of an entry begins with that git's own fsck would refuse."""
 
+_HEX = rb"[0-9a-fA-F]{40}"
+_TREE_LINE = re.compile(rb"tree (" + _HEX + rb")\n")
+_PARENT_LINE = re.compile(rb"parent (" + _HEX + rb")\n")
+_ENTRY = re.compile(rb"([0-7]+) ([^\0]*)\0(.{20})", re.DOTALL)
 _IDENT = re.compile(rb"(.*?) ?<([^<>\n]*)> (-?\d{1,18}) ([+-]\d{4})", re.DOTALL)
 
 
@@ -38,21 +43,33 @@ def parse_tree(data: bytes) -> dict[str, Entry]:
     """
     entries: dict[str, Entry] = {}
     at = 0
-    while at < len(data):
-        space = data.index(b" ", at)
-        end = data.index(b"\0", space)
-        name = data[space + 1 : end].decode("utf-8", "surrogateescape")
+    for match in _ENTRY.finditer(data):
+        if match.start() != at:
+            break
+        at = match.end()
+        name = match[2].decode("utf-8", "surrogateescape")
         while name in entries or "/" in name or not name:
             name = ODD + name.replace("/", ODD)
-        entries[name] = Entry(int(data[at:space], 8), data[end + 1 : end + 21].hex())
-        at = end + 21
+        entries[name] = Entry(int(match[1], 8), match[3].hex())
+    if at != len(data):
+        raise ValueError("these bytes are no tree")
     return entries
 
 
 def render_tree(entries: Mapping[str, Entry]) -> bytes:
-    """Return a tree object's bytes; git sorts a folder as if its name ended with a slash."""
+    """Return a tree object's bytes; git sorts a folder as if its name ended with a slash.
+
+    Raises:
+        Refused: an entry is one that was only shown under an odd name (rule ``broken-tree``).
+    """
     named = [(name.encode("utf-8", "surrogateescape"), entry) for name, entry in entries.items()]
     named.sort(key=lambda one: one[0] + b"/" if one[1].mode == TREE else one[0])
+    if named and named[0][0].startswith(ODD.encode()):  # they sort first
+        raise Refused(
+            f"a folder holds an entry that no git can read: {named[0][0]!r}",
+            rule="broken-tree",
+            remedy="restore the folder from a commit before it was broken: git checkout COMMIT -- FOLDER",
+        )
     return b"".join(b"%o %s\0" % (entry.mode, name) + bytes.fromhex(entry.oid) for name, entry in named)
 
 
@@ -66,27 +83,38 @@ def parse_commit(oid: Oid, data: bytes) -> Commit:
     Raises:
         ValueError: these bytes are no commit.
     """
+    tree, parents, at = _ancestry(data)
     head, _, message = data.partition(b"\n\n")
-    headers = _headers(head)
-    if headers[0][0] != b"tree":
-        raise ValueError(oid)
-    parents: list[Oid] = []
-    for name, value in headers[1:]:
-        if name != b"parent":
-            break
-        parents.append(value.decode("ascii"))
-    rest = headers[1 + len(parents) :]
+    rest = _headers(head[at:])
     first = dict(reversed(rest))
     signatures = [value for name, value in rest if name.startswith(b"gpgsig")]
     return Commit(
         oid=oid,
-        tree=headers[0][1].decode("ascii"),
-        parents=tuple(parents),
+        tree=tree,
+        parents=parents,
         author=_ident(first.get(b"author", b"")),
         committer=_ident(first.get(b"committer", b"")),
         message=message.decode("utf-8", "replace"),
         signature=b"\n".join(signatures).decode("ascii", "replace") if signatures else None,
     )
+
+
+def _ancestry(data: bytes) -> tuple[Oid, tuple[Oid, ...], int]:
+    """Return the tree, the parents, and where the other headers begin, as git's ``parse_commit_buffer`` does.
+
+    An id in capitals is one to git; a line that begins like a parent and is none makes the whole no commit.
+    """
+    match = _TREE_LINE.match(data)
+    if match is None:
+        raise ValueError("these bytes are no commit")
+    tree, at = match[1].decode().lower(), match.end()
+    parents: list[Oid] = []
+    while match := _PARENT_LINE.match(data, at):
+        parents.append(match[1].decode().lower())
+        at = match.end()
+    if data.startswith(b"parent ", at):
+        raise ValueError("a parent of this commit is no object id")
+    return tree, tuple(parents), at
 
 
 def _headers(head: bytes) -> list[tuple[bytes, bytes]]:

@@ -25,7 +25,7 @@ from gitbus.effects import effect
 from gitbus.errors import Unreachable
 from gitbus.history import Oid
 from gitbus.hub.base import Moves, RefMove
-from gitbus.hub.direct import refuse_shallow
+from gitbus.hub.direct import locked, refuse_shallow
 from gitbus.hub.moving import GITBUS, HEADS, no_branch, ordered
 from gitbus.hub.refs import RefFiles
 from gitbus.hub.run import NETWORK_SECONDS, Git, Ran, failed
@@ -40,7 +40,10 @@ POLL = 0.05
 TRIES = 3
 """So often a push is tried that left its ref where it was, before it counts as refused."""
 
-_REPORT = re.compile(rb"^([ +*=!-])\t[^\t\n]*:(\S+)\t", re.MULTILINE)
+_REPORT = re.compile(rb"^([ +*=!-])\t[^\t\n]*:(\S+)\t(?:\[([a-z ]+)\])?", re.MULTILINE)
+_SURELY_NOT = frozenset(["rejected", "remote rejected"])
+"""Porcelain's words for a ref that this push did not move; any other failure may have moved it."""
+
 _FETCH = (
     "--prune",
     "--no-prune-tags",
@@ -110,7 +113,10 @@ class PushHub:
             raise self._why_not(ran)
 
     def _why_not(self, ran: Ran) -> Exception:
-        """Tell a hub without the bus's branch from one that is not reached."""
+        """Tell a hub without the bus's branch, and a lock in the clone, from a hub that is not reached."""
+        lock = next((self.git.git_dir / KEPT).rglob("*.lock"), None)
+        if lock:
+            return locked(f"what is fetched from {self.remote}", lock)
         listed = self.git.run("ls-remote", "--exit-code", self.remote, self.main, seconds=NETWORK_SECONDS)
         if listed.code == 2:
             return no_branch(self.main)
@@ -126,6 +132,7 @@ class PushHub:
         self.store.flush()
         done: set[str] = set()
         lost: set[str] = set()
+        unsure: set[str] = set()
         left = todo
         ran = Ran(0, b"", "")
         for attempt in range(TRIES):
@@ -133,7 +140,7 @@ class PushHub:
                 break
             time.sleep(random.uniform(0, 0.2 * attempt))  # noqa: S311 - jitter
             ran = self._push(left)
-            self._judge(left, ran, done, lost, again=attempt > 0)
+            self._judge(left, ran, done, lost, unsure)
             left = [move for move in left if move.ref not in done | lost]
         if left and (not done or left[0].ref == self.main):
             raise self._refused(left[0], ran)
@@ -168,26 +175,33 @@ class PushHub:
         return self._pushing
 
     def _judge(
-        self, moves: Sequence[RefMove], ran: Ran, done: set[str], lost: set[str], *, again: bool
+        self, moves: Sequence[RefMove], ran: Ran, done: set[str], lost: set[str], unsure: set[str]
     ) -> None:
         """Sort moves into done and lost; a move in neither left its ref where it was.
 
-        A ref that is "up to date" stood there before this push: somebody else put it there, unless
-        this push is a second try, after a first one whose answer may have been lost.
+        A ref that is "up to date" stood there before this push, and one that was rejected was not moved
+        by it: where it has the new value, somebody else put the same commit there. Unless it is
+        ``unsure``: a push whose answer was lost, this one or one before it, may have moved it.
         """
-        flags = {ref.decode(): flag.decode() for flag, ref in _REPORT.findall(ran.out)}
+        found = _REPORT.findall(ran.out)
+        flags = {ref.decode(): (flag.decode(), why.decode()) for flag, ref, why in found}
+        doubtful = []
         for move in moves:
-            flag = flags.get(move.ref, "!")
-            if flag in " +*-" or (flag == "=" and (again or move.old == move.new)):
+            flag, why = flags.get(move.ref, ("!", ""))
+            if flag == "=":
+                mine = move.ref in unsure or move.old == move.new
+                (done if mine else lost).add(move.ref)
+            elif flag in " +*-":
                 done.add(move.ref)
-            elif flag == "=":
-                lost.add(move.ref)
-        doubtful = [move for move in moves if move.ref not in done | lost]
+            else:
+                doubtful.append(move)
+                unsure |= {move.ref} if why not in _SURELY_NOT else set()
         refs = self._read_back() if doubtful else {}
         for move in doubtful:
-            if refs.get(move.ref) == move.new:
-                done.add(move.ref)
-            elif refs.get(move.ref) != move.old:
+            now = refs.get(move.ref)
+            if now == move.new:
+                (done if now is None or move.ref in unsure else lost).add(move.ref)
+            elif now != move.old:
                 lost.add(move.ref)
 
     def _read_back(self) -> Mapping[str, Oid]:

@@ -59,6 +59,7 @@ NEUTRAL = {
     "push.recurseSubmodules": "no",
     "i18n.commitEncoding": "UTF-8",
     "advice.graftFileDeprecated": "false",
+    "advice.fetchShowForcedUpdates": "false",
 }
 """Configuration that every command of ours runs under."""
 
@@ -236,11 +237,27 @@ def disk_full(folder: Path) -> bool:
     return left.f_bavail == 0 or (left.f_files > 0 and left.f_favail == 0)
 
 
+_BLAME = ("error:", "fatal:", "ERROR:")
+
+
 def said(text: str) -> str:
-    """Return the end of what a program said, for people: what the host said if it spoke, one line, no controls."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    """Return what a program said for people: one line, no controls, and what the host said if it spoke.
+
+    The host's words count from its first complaint on, git's own up to theirs: advice follows it.
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("hint:")]
     remote = [line.removeprefix("remote:").strip() for line in lines if line.startswith("remote:")]
-    chosen = [line for line in remote if line] or lines[-1:] or ["it said nothing"]
+    spoken = [line for line in remote if line]
+    if spoken:
+        chosen = spoken[_first_blame(spoken) or 0 :][:4]
+    else:
+        blame = _first_blame(lines)
+        chosen = lines[-1:] if blame is None else lines[: blame + 1][-4:]
     return "".join(
-        char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in " / ".join(chosen[-4:])
+        char if char.isprintable() else "\N{REPLACEMENT CHARACTER}"
+        for char in " / ".join(chosen or ["it said nothing"])
     )
+
+
+def _first_blame(lines: list[str]) -> int | None:
+    return next((number for number, line in enumerate(lines) if line.startswith(_BLAME)), None)

@@ -2,7 +2,8 @@
 
 Rules: what is verified is the commit object without its signature header, byte for byte. A key is
 found by the bytes of the key itself, never by a name or an address. A commit with more than one
-signature header is badly signed. What could not be checked for a reason of this machine is
+signature header is badly signed, and so is one whose header stands where it changes what the rest
+says. What could not be checked for a reason of this machine is
 ``unasked``, never ``bad`` or ``unknown``, because those take an approval away.
 
 Sources: OpenSSH PROTOCOL.sshsig; GnuPG doc/DETAILS for ``--status-fd``.
@@ -19,12 +20,13 @@ import re
 import shutil
 import tempfile
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 from gitbus.errors import Unreachable
 from gitbus.history import Oid, Signature
 from gitbus.hub.database import Database
-from gitbus.hub.objects import split_signature
+from gitbus.hub.objects import parse_commit, split_signature
 from gitbus.hub.run import Ran, environment, run
 
 _SSH = b"-----BEGIN SSH SIGNATURE-----"
@@ -75,6 +77,8 @@ class Verifier:
             return Signature("none")
         if len(signatures) > 1 or signatures[0][0] != b"gpgsig":
             return Signature("bad", detail="more than one signature, or one for another hash")
+        if not _reads_as_signed(commit, data, payload):
+            return Signature("bad", detail="the signature stands where it hides a part of what was signed")
         signature = signatures[0][1]
         try:
             if signature.startswith(_SSH):
@@ -96,6 +100,17 @@ class Verifier:
         for ring in self._rings.values():
             ring.close()
         self._rings = {}
+
+
+def _reads_as_signed(oid: Oid, data: bytes, payload: bytes) -> bool:
+    """Say whether a commit shows the same tree, parents, people and message as the bytes that were signed.
+
+    A parent after the signature header is none, though it was signed as one.
+    """
+    try:
+        return replace(parse_commit(oid, data), signature=None) == parse_commit(oid, payload)
+    except ValueError:
+        return False
 
 
 # --- SSH

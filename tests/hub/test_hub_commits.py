@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -11,7 +13,8 @@ import pytest
 
 from gitbus.errors import Refused
 from gitbus.hub import Author, Draft, create_hub
-from gitbus.hub.objects import parse_commit
+from gitbus.hub.objects import oid_of, parse_commit
+from gitbus.hub.run import Git
 from gitbus.hub.store import GitStore
 
 EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
@@ -60,6 +63,54 @@ def test_a_parent_counts_only_where_git_looks_for_it() -> None:
     assert commit.parents == (ONE,)
     assert commit.author.name == "A"
     assert commit.message == f"message\n\nparent {TWO}\n"
+
+
+LINES = (
+    f"tree {EMPTY}",
+    f"parent {ONE}",
+    f"parent {'AB' * 20}",
+    f" parent {ONE}",
+    f"parent  {ONE}",
+    f"parent {ONE} ",
+    f"parent\t{ONE}",
+    f"Parent {TWO}",
+    f"parent {TWO}\r",
+    "author A <a@b> 1 +0000",
+    "gpgsig -----BEGIN SSH SIGNATURE-----",
+    " more",
+    "",
+)
+
+
+def by_git(git: Git, oids: list[str]) -> dict[str, tuple[str, ...]]:
+    """Return the tree and the parents of the commits that git can read."""
+    found = {}
+    for oid in oids:
+        ran = git.run("log", "--no-walk", "--format=%T %P", oid)
+        if ran.code == 0:
+            found[oid] = tuple(ran.text.split())
+    return found
+
+
+def test_tree_and_parents_are_those_that_git_sees(store: GitStore) -> None:
+    pick = random.Random(7)
+    made = {}
+    for _ in range(60):
+        lines = [f"tree {EMPTY if pick.random() < 0.8 else EMPTY.upper()}"]
+        lines += [pick.choice(LINES) for _ in range(pick.randint(0, 3))]
+        lines += ["author A <a@b> 1 +0000", "committer A <a@b> 1 +0000"]
+        data = ("\n".join(lines) + "\n\nmessage\n").encode()
+        made[oid_of("commit", data)] = data
+    for oid, data in made.items():
+        store.database.write(oid, "commit", data)
+    store.flush()
+    ours = {}
+    for oid in made:
+        with contextlib.suppress(KeyError):
+            ours[oid] = (store.commit(oid).tree, *store.commit(oid).parents)
+    theirs = by_git(store.git, list(made))
+    assert 10 < len(theirs) < len(made)
+    assert ours == theirs
 
 
 @pytest.mark.parametrize("line", ["", "A", "A <a@b>", "A <a@b> x +0000", "A <a@b> 999999999999999 +0000"])

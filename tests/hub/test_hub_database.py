@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -276,3 +277,48 @@ def test_a_remerge_follows_a_rename_as_git_does_whatever_is_configured(
     (store.git.git_dir / "info").mkdir(exist_ok=True)
     (store.git.git_dir / "info/attributes").write_text("* merge=bad -merge\n")
     assert store.remerge(moved, edited) == wanted
+
+
+def test_what_another_thread_writes_during_a_flush_is_kept(
+    store: GitStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late: list[str] = []
+    writer = threading.Thread(target=lambda: late.append(store.write_blob(b"late")))
+
+    def begin(_name: str, _detail: str) -> None:
+        if writer.ident is None:
+            writer.start()
+            writer.join(0.1)  # long enough to write, where nothing holds it back
+
+    first = [store.write_blob(b"%d" % number) for number in range(5)]
+    monkeypatch.setattr(effects, "hook", begin)
+    store.flush()
+    writer.join()
+    store.flush()
+    other = GitStore(store.git, store.git)
+    assert [other.size(oid) for oid in (*first, *late)] == [1] * 5 + [4]
+    other.close()
+
+
+def test_a_clean_up_beside_a_flush_does_no_harm(store: GitStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    oid = store.write_blob(b"1")
+    folder = store.git.git_dir / "objects" / oid[:2]
+    swept: list[str] = []
+
+    def sweep(name: str, _detail: str) -> None:
+        if len(swept) < 3 and folder.is_dir():  # right before the names of a new folder are made durable
+            folder.rmdir()
+            swept.append(name)
+
+    monkeypatch.setattr(effects, "hook", sweep)
+    store.flush()
+    assert swept == ["fsync"] * 3
+    assert files(store) == [f"{oid[:2]}/{oid[2:]}"]
+
+
+def test_a_hub_that_is_gone_at_a_flush_is_said_to_be_gone(store: GitStore) -> None:
+    store.write_blob(b"1")
+    store.git.git_dir.rename(store.git.git_dir.with_name("elsewhere"))
+    with pytest.raises(Unreachable) as caught:
+        store.flush()
+    assert caught.value.rule == "hub-gone"

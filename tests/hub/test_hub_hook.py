@@ -86,6 +86,21 @@ def test_neither_rewritten_nor_deleted(clones, branch: str, git: Callable[..., s
     assert git(tmp_path / "h.git", "rev-parse", branch) == tip
 
 
+def test_a_replace_ref_on_the_hub_hides_nothing(
+    clones, branch: str, git: Callable[..., str], tmp_path: Path
+) -> None:
+    ada, bob = clones
+    tip = commit(git, ada, "one")
+    push(ada, branch)
+    mine = commit(git, bob, "mine")
+    git(bob, *WHO, "pull", "-q", "--no-rebase", "--no-ff", "--no-edit", "origin", branch)
+    hiding = git(bob, "rev-parse", "HEAD")
+    shown = git(bob, *WHO, "commit-tree", "-p", tip, "-p", mine, "-m", "honest", f"{hiding}^{{tree}}")
+    assert push(bob, f"{shown}:refs/replace/{hiding}").returncode == 0
+    assert push(bob, branch).returncode != 0
+    assert git(tmp_path / "h.git", "rev-parse", branch) == tip
+
+
 def test_other_branches_are_left_alone(clones, branch: str, git: Callable[..., str]) -> None:
     ada, _ = clones
     first = git(ada, "rev-parse", "HEAD")

@@ -26,7 +26,7 @@ def test_small_packs_are_rolled_up_and_nothing_is_lost(tmp_path: Path) -> None:
     waiting = [other.store.write_blob(b"waiting %d" % one) for one in range(9)]
     other.store.flush()
     assert not maintain(hub)
-    with (git.git_dir / "gitbus-maintenance.lock").open("ab") as file:
+    with (git.git_dir / "gitbus-maintenance").open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         assert not maintain(git, packs=5)
     assert packs(git.git_dir) > 5

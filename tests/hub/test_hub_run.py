@@ -101,10 +101,46 @@ def test_a_program_that_does_not_answer_is_ended() -> None:
     assert run(["sleep", "60"], seconds=0.05).code == -9
 
 
-def test_what_is_shown_is_one_line_without_controls() -> None:
-    assert said("remote: no\x1b[31m\r\nremote: \nremote: really\nerror: failed") == "no\ufffd[31m / really"
-    assert said("hint: x\nfatal: not there\n\n") == "fatal: not there"
-    assert said("") == "it said nothing"
+SSH = """Permission denied (publickey).
+fatal: Could not read from remote repository.
+
+Please make sure you have the correct access rights
+and the repository exists.
+"""
+LOCKED = """error: cannot lock ref 'refs/x': Unable to create '/h/refs/x.lock': File exists.
+
+Another git process seems to be running in this repository, e.g.
+an editor opened by 'git commit'.
+remove the file manually to continue.
+"""
+PROTECTED = """remote: Resolving deltas: 100% (2/2)
+remote:
+remote: error: GH006: Protected branch update failed for refs/heads/main.
+remote: error: Changes must be made through a pull request.
+To https://github.com/acme/bus.git
+error: failed to push some refs to 'https://github.com/acme/bus.git'
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("remote: no\x1b[31m\r\nremote: \nremote: really\nerror: failed", "no\ufffd[31m / really"),
+        ("hint: x\nfatal: not there\n\n", "fatal: not there"),
+        ("", "it said nothing"),
+        ("one\ntwo\n", "two"),
+        (SSH, "Permission denied (publickey). / fatal: Could not read from remote repository."),
+        (LOCKED, "error: cannot lock ref 'refs/x': Unable to create '/h/refs/x.lock': File exists."),
+        (
+            PROTECTED,
+            "error: GH006: Protected branch update failed for refs/heads/main."
+            " / error: Changes must be made through a pull request.",
+        ),
+        ("remote: " + "\nremote: ".join("abcdef"), "a / b / c / d"),
+    ],
+)
+def test_what_is_shown_is_one_line_that_says_why(text: str, shown: str) -> None:
+    assert said(text) == shown
 
 
 def test_paths_are_literal(tmp_path: Path) -> None:

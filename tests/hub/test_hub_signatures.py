@@ -166,6 +166,22 @@ def test_a_header_that_holds_a_signature_inside_is_no_signature(store: GitStore)
     assert store.signature(put(store, inside), [public(key)]).verdict == "none"
 
 
+@pytest.mark.parametrize("hidden", [1, 2])
+def test_a_signature_that_is_moved_to_hide_a_parent_is_bad(store: GitStore, hidden: int) -> None:
+    key = ssh_key("ada")
+    tree = store.write_tree(None, {"a": b"1"})
+    parents = tuple(store.write_commit(Draft(tree, (), name, ADA, WHEN)) for name in ("one", "two"))
+    data = store.database.read(store.write_commit(Draft(tree, parents, "approve", ADA, WHEN)))[1]
+    header = with_header(b"\n\n", sign_ssh(data, key)).strip(b"\n") + b"\n"
+    at = data.index(b"parent " + parents[2 - hidden].encode())
+    moved = put(store, data[:at] + header + data[at:])
+    assert store.commit(moved).parents == parents[: 2 - hidden]
+    assert (
+        store.signature(put(store, with_header(data, sign_ssh(data, key))), [public(key)]).verdict == "good"
+    )
+    assert store.signature(moved, [public(key)]).verdict == "bad"
+
+
 def test_a_text_that_is_no_signature(store: GitStore) -> None:
     data = unsigned(store)
     keys = [public(ssh_key("ada"))]

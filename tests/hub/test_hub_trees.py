@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gitbus.errors import Misuse
+from gitbus.errors import Misuse, Refused
 from gitbus.history import EXECUTABLE, FILE, SYMLINK, TREE, Delta, Entry
 from gitbus.hub.objects import oid_of, parse_tree, render_tree
 from gitbus.hub.run import Git
@@ -169,3 +169,30 @@ def test_what_no_honest_tree_holds_has_a_name_that_no_path_has() -> None:
     assert names[0] == "a"
     assert len(names) == 4
     assert all("\0" in name and "/" not in name for name in names[1:])
+
+
+@pytest.mark.parametrize("mode", [b"+100644", b"100_644", b"100648", b" 40000", b""])
+def test_a_mode_that_git_does_not_read_is_no_tree(mode: bytes) -> None:
+    with pytest.raises(ValueError, match="no tree"):
+        parse_tree(mode + b" a\0" + bytes(20))
+
+
+def test_a_tree_that_is_cut_off_is_none() -> None:
+    whole = render_tree({"a": Entry(FILE, oid_of("blob", b"")), "b": Entry(FILE, oid_of("blob", b""))})
+    whole_entries = len(whole) // 2
+    for size in range(1, len(whole)):
+        if size != whole_entries:
+            with pytest.raises(ValueError, match="no tree"):
+                parse_tree(whole[:size])
+
+
+def test_a_broken_folder_is_not_written_again(store: GitStore) -> None:
+    blob = bytes.fromhex(oid_of("blob", b""))
+    data = b"100644 a\0" + blob + b"100644 a\0" + blob
+    inner = oid_of("tree", data)
+    store.database.write(inner, "tree", data)
+    base = store.write_tree(None, {"goals": Entry(TREE, inner), "keep": b"1"})
+    assert store.tree(store.write_tree(base, {"other": b"2"}))["goals"].oid == inner
+    with pytest.raises(Refused) as caught:
+        store.write_tree(base, {"goals/b": b"2"})
+    assert caught.value.rule == "broken-tree"
