@@ -20,6 +20,7 @@ from typing import Any
 
 from gitbus import ids, paths
 from gitbus.codec import kind_of_path
+from gitbus.edits import unproved_edits
 from gitbus.effects import effect
 from gitbus.errors import Misuse
 from gitbus.history import Commit, Delta, History, Oid
@@ -235,7 +236,7 @@ def _item_moves(walk: _Walk, step: _Step) -> Iterator[Finding]:
             case _:
                 continue
         if delta.new is None:
-            if walk.history.entry(step.oid, "archive") is None:
+            if not _archived(step, name):
                 yield Finding("item-removed", name, step.oid, "an item is archived, never removed")
             continue
         if new is None:
@@ -245,6 +246,15 @@ def _item_moves(walk: _Walk, step: _Step) -> Iterator[Finding]:
             yield Finding("illegal-move", name, step.oid, f"{before} → {after} by {step.verb or 'nobody'}")
         if after in _BOUND:
             yield from _payload(walk, step, name, new)
+
+
+def _archived(step: _Step, name: str) -> bool:
+    """Say whether this commit moved an item's record into the archive, as it was."""
+    inner = f"/{paths.item(name)}"
+    old = next((one.old for one in step.deltas if one.path == paths.item(name)), None)
+    return any(
+        one.path.startswith("archive/") and one.path.endswith(inner) and one.new == old for one in step.deltas
+    )
 
 
 _ALL_VERBS = [
@@ -302,6 +312,12 @@ def _task_moves(walk: _Walk, step: _Step) -> Iterator[Finding]:
 _TASK_VERBS = ("release", "assign", "absorb", "lose", "skip", "reopen", "cancel", "redo", "retry")
 
 
+def _edits(walk: _Walk, step: _Step) -> Iterator[Finding]:
+    """Nothing changes but by a move that may change it."""
+    for subject, message in unproved_edits(walk.history, step.commit, step.deltas, walk.items):
+        yield Finding("unproved-edit", subject, step.oid, message)
+
+
 def _approvals(walk: _Walk, step: _Step) -> Iterator[Finding]:
     """Every lease stands on an approval that was proved at the commit before it."""
     for delta in step.deltas:
@@ -312,6 +328,7 @@ def _approvals(walk: _Walk, step: _Step) -> Iterator[Finding]:
                 continue
         if lease is None or not step.commit.parents:
             continue
+        yield from _sender_key(walk, step, name, "lease")
         proof = prove_approval(
             walk.history,
             step.commit.parents[0],
@@ -365,7 +382,7 @@ def _receipts(walk: _Walk, step: _Step) -> Iterator[Finding]:
             yield Finding("receipt-unopened", name, step.oid, "the receipt does not open its lease")
         elif receipt.outcome == "sent":
             walk.sent += 1
-        yield from _sender_key(walk, step, name)
+        yield from _sender_key(walk, step, name, "receipt")
 
 
 def _lease_in(walk: _Walk, step: _Step, name: str, attempt: int) -> Lease | None:
@@ -373,10 +390,10 @@ def _lease_in(walk: _Walk, step: _Step, name: str, attempt: int) -> Lease | None
     return read_entry(walk.history, walk.history.entry(step.oid, path), path, Lease)
 
 
-def _sender_key(walk: _Walk, step: _Step, name: str) -> Iterator[Finding]:
+def _sender_key(walk: _Walk, step: _Step, name: str, what: str) -> Iterator[Finding]:
     bus = walk.found.at(walk.history, step.oid)
     if bus.sending.keys and walk.history.signature(step.oid, bus.sending.keys).verdict != "good":
-        yield Finding("sender-unsigned", name, step.oid, "the receipt is signed by none of sending.keys")
+        yield Finding("sender-unsigned", name, step.oid, f"the {what} is signed by none of sending.keys")
 
 
 def _sent_states(walk: _Walk, step: _Step) -> Iterator[Finding]:
@@ -417,6 +434,24 @@ def _is_sent(walk: _Walk, step: _Step, name: str) -> bool:
     )
 
 
+def _resolutions(walk: _Walk, step: _Step) -> Iterator[Finding]:
+    """Nothing that is stuck waits for an approval again but by a proved resolution."""
+    for delta in step.deltas:
+        match delta.path.split("/"):
+            case ["outbox", name, "item.yaml"] if (old := walk.items.get(name)) and old.state == "stuck":
+                item = read_entry(walk.history, delta.new, delta.path, Item)
+            case _:
+                continue
+        if item is None or item.state != "awaiting_approval":
+            continue
+        at = effective(walk.history, step.oid, walk.root)
+        found = proved_resolutions(walk.history, step.oid, name, at, walk.branch)
+        if not any((one.resolution.verdict, one.commit) == ("not_sent", step.oid) for one in found):
+            yield Finding(
+                "resolution-unproved", name, step.oid, "no approver's word says that it was not sent"
+            )
+
+
 def _decisions(walk: _Walk, step: _Step) -> Iterator[Finding]:
     """Every Review that says yes is signed by the person it names."""
     for delta in step.deltas:
@@ -437,10 +472,12 @@ CHECKS: tuple[Check, ...] = (
     _records,
     _item_moves,
     _task_moves,
+    _edits,
     _approvals,
     _leases,
     _receipts,
     _sent_states,
+    _resolutions,
     _decisions,
 )
 """Every check of the audit."""

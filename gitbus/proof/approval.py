@@ -25,7 +25,7 @@ from gitbus.proof.bus import Effective, effective
 from gitbus.proof.deciding import Decision, decided_by
 from gitbus.proof.forge import Forge
 from gitbus.proof.quorum import quorum
-from gitbus.proof.reads import first_parent, is_flip, more_than, read_at
+from gitbus.proof.reads import first_parent, is_flip, more_than, own_changes, read_at
 from gitbus.proof.standing import Standing
 from gitbus.proof.times import SKEW
 from gitbus.proof.values import Missing, Proof, Verified, missing
@@ -175,6 +175,8 @@ def _states(case: _Case) -> Found:
         yield missing("state-jump", " → ".join(states), PUT_UP)
     elif (odd := _not_given_back(case, steps[2:])) is not None:
         yield missing("state-jump", f"in {odd[:10]}", PUT_UP)
+    elif (odd := _beside(case)) is not None:
+        yield missing("state-jump", f"in {odd[:10]}, beside the line", PUT_UP)
     else:
         yield Verified(
             "it waited, was approved, and was only leased since", "proved", {"entry": case.approval.entry}
@@ -219,6 +221,23 @@ def _not_given_back(case: _Case, steps: Sequence[Step]) -> Oid | None:
             if lease is None or opened(lease, receipt) != "not_sent" or item.attempt != attempt + 1:
                 return oid
             attempt += 1
+    return None
+
+
+def _beside(case: _Case) -> Oid | None:
+    """Return a commit beside the line since the entry that made anything of the item but a flip.
+
+    So nobody can take an approval back, undo that, and hide both behind a merge. What A itself
+    brought is looked at with A.
+    """
+    history, places = case.history, (paths.item(case.name), paths.approval(case.name))
+    on_line = frozenset(history.line(case.tip, until=case.approval.entry, touching=places))
+    flips = is_flip(history)
+    for tip, base in ((case.before, case.approval.entry), (case.tip, case.commit.oid)):
+        for oid in history.between([tip], [base], touching=places):
+            changes = [delta for path in places for delta in own_changes(history, history.commit(oid), path)]
+            if oid not in on_line and not all(map(flips, changes)):
+                return oid
     return None
 
 
@@ -298,8 +317,18 @@ def _channel(case: _Case) -> Found:
 # --- 7: the time
 
 
+def _waits_since(case: _Case) -> datetime:
+    """Return when the entry was made; where there is none, when A was (the states tell)."""
+    try:
+        return case.history.commit(case.approval.entry).committer.when
+    except KeyError:
+        return case.commit.committer.when
+
+
 def _times(case: _Case) -> Found:
     made, ends = case.commit.committer.when, case.approval.expires_at
+    if made + SKEW < _waits_since(case):
+        yield missing("entry-mismatch", f"it is dated {ids.time_text(made)}, before the item waited", PUT_UP)
     if made > case.now + SKEW:
         yield missing("future", ids.time_text(made), "wait, or set the clock right", unasked=True)
     if case.now >= ends:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from gitbus.history import Commit, History
 from gitbus.proof.forge import Forge, may_know
-from gitbus.proof.messages import ITEM, merged, short_branch, trailers
+from gitbus.proof.messages import ITEM, VERB, merged, short_branch, trailers
 from gitbus.proof.reads import changed
 from gitbus.proof.standing import AGAIN, Standing, Word, own_work, signed
 from gitbus.proof.values import Missing, missing
@@ -27,10 +27,12 @@ APPROVERS = ("approver",)
 class Decision:
     """What a commit is to decide on.
 
-    ``names`` are the branches below ``gitbus/`` whose merge names it; ``branch`` is the bus's.
+    ``names`` are the branches below ``gitbus/`` whose merge names it; ``branch`` is the bus's; a
+    message that says another verb than this one is about something else.
     """
 
     item: str
+    verb: str
     names: frozenset[str]
     branch: str
 
@@ -40,12 +42,12 @@ class Decision:
         names = {f"approve/{item.id}"}
         if item.together is not None and item.together.count(".") == 1:
             names.add(f"approve/{item.together}")
-        return cls(item.id, frozenset(names), short_branch(branch))
+        return cls(item.id, "approve", frozenset(names), short_branch(branch))
 
     @classmethod
     def resolving(cls, item: str, branch: str) -> Decision:
         """Return the resolution of a stuck item."""
-        return cls(item, frozenset({f"decide/{item}"}), short_branch(branch))
+        return cls(item, "resolve", frozenset({f"decide/{item}"}), short_branch(branch))
 
 
 def decided_by(
@@ -69,6 +71,10 @@ def decided_by(
 
 def _not_about(history: History, commit: Commit, about: Decision) -> Iterator[Missing]:
     named = trailers(commit.message, ITEM)
+    verbs = trailers(commit.message, VERB)
+    if verbs and set(verbs) != {about.verb}:
+        yield missing("not-named", f"it says that it is to {verbs[0]}", AGAIN)
+        return
     wrong = own_work(commit, named=about.item in named)
     if wrong is not None:
         yield wrong

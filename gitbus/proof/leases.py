@@ -21,7 +21,7 @@ from gitbus.history import TREE, Delta, History, Oid
 from gitbus.proof.bus import Effective, effective
 from gitbus.proof.decisions import ProvedResolution, proved_resolutions
 from gitbus.proof.forge import Forge
-from gitbus.proof.reads import own_changes, read_entry
+from gitbus.proof.reads import brought_by, first_parent, own_changes, read_entry
 from gitbus.proof.values import Finding, finding
 from gitbus.records import Bus, Lease, Receipt
 from gitbus.seals import opened
@@ -98,7 +98,8 @@ def leases_of(
     if not claims:
         return ()
     found = effective(history, tip, root, known=bus, forge=forge)
-    receipts = [receipt for one, receipt in _receipts(history, said) if _counts(history, one, found)]
+    keyed = _keyed(history, tip, item, found)
+    receipts = [receipt for one, receipt in _receipts(history, said) if _counts(history, one, found, keyed)]
     resolutions = proved_resolutions(history, tip, item, found, branch, now=now, forge=forge)
     line = frozenset(history.line(tip, touching=[paths.item_folder(item)]))
     leases = _leases(history, claims, line, found)
@@ -116,24 +117,25 @@ def _all_said(history: History, tip: Oid, item: str) -> list[_Said]:
         for oid in history.between([tip], [], touching=where)
         for path in where
         for delta in own_changes(history, history.commit(oid), path)
-        if _is_claim(delta)
+        if _is_claim(delta, path)
     ]
 
 
 def _archived(history: History, tip: Oid, item: str) -> list[str]:
-    """Return where the item stands in the archive."""
+    """Return where the item may stand in the archive, or have stood: a month's folder outlives it."""
     archive = history.entry(tip, "archive")
     years = history.tree(archive.oid).items() if archive and archive.mode == TREE else ()
-    months = (
+    return [
         f"archive/{year}/{month}/outbox/{item}"
         for year, inner in years
         for month in (history.tree(inner.oid) if inner.mode == TREE else {})
-    )
-    return [path for path in months if history.entry(tip, path) is not None]
+    ]
 
 
-def _is_claim(delta: Delta) -> bool:
-    return delta.new is not None and delta.path.rsplit("/", 1)[-1].startswith(("lease.", "receipt."))
+def _is_claim(delta: Delta, folder: str) -> bool:
+    """Say whether a change wrote a lease or a receipt; what an attachment is called says nothing."""
+    inner = delta.path.removeprefix(f"{folder}/")
+    return delta.new is not None and inner.startswith(("lease.", "receipt."))
 
 
 def _receipts(history: History, said: Iterable[_Said]) -> Iterator[tuple[_Said, Receipt]]:
@@ -144,10 +146,24 @@ def _receipts(history: History, said: Iterable[_Said]) -> Iterator[tuple[_Said, 
                 yield one, receipt
 
 
-def _counts(history: History, one: _Said, found: Effective) -> bool:
-    """Say whether a lease or receipt was written by whoever may: with ``sending.keys``, one of them."""
-    keys = _bus_before(history, one.commit, found).sending.keys
-    return not keys or history.signature(one.commit, keys).verdict == "good"
+def _keyed(history: History, tip: Oid, item: str, found: Effective) -> Sequence[Oid]:
+    """Return the line since the item's beginning, oldest first; nothing where no key was ever asked for."""
+    if not any(advance.bus.sending.keys for advance in found.advances):
+        return ()
+    born = history.line(tip, touching=[paths.item_folder(item)])[-1]
+    return list(reversed(history.line(tip, until=first_parent(history, born))))
+
+
+def _counts(history: History, one: _Said, found: Effective, keyed: Sequence[Oid]) -> bool:
+    """Say whether a lease or receipt was written by whoever may: with ``sending.keys``, one of them.
+
+    What stands beside the line is judged by the Bus of the merge that brought it as well.
+    """
+    places = {one.commit, brought_by(history, one.commit, keyed)} if keyed else ()
+    return all(
+        not keys or history.signature(one.commit, keys).verdict == "good"
+        for keys in (_bus_before(history, oid, found).sending.keys for oid in places)
+    )
 
 
 def _bus_before(history: History, oid: Oid, found: Effective) -> Bus:
@@ -161,7 +177,7 @@ def _bus_before(history: History, oid: Oid, found: Effective) -> Bus:
 def _leases(
     history: History, claims: Sequence[_Said], line: frozenset[Oid], found: Effective
 ) -> Iterator[FoundLease]:
-    """Yield each lease once, as the line first showed it; one that is not on the line, at its longest."""
+    """Yield each lease once, as the line first showed it; it ends no earlier than any version before says."""
     versions: dict[tuple[str, str], list[tuple[_Said, Lease]]] = {}
     for one in claims:
         lease = read_entry(history, one.delta.new, one.delta.path, Lease)
@@ -173,8 +189,12 @@ def _leases(
             versions.setdefault((lease.seals.sent, lease.seals.not_sent), []).append((one, lease))
     for group in versions.values():
         first, lease = next((pair for pair in group if pair[0].commit in line), group[0])
-        shown = [lease] if first.commit in line else [other for _, other in group]
-        yield FoundLease(lease.attempt, first.commit, lease, max(other.expires_at for other in shown))
+        before = [
+            other
+            for one, other in group
+            if first.commit not in line or history.is_ancestor(one.commit, first.commit)
+        ]
+        yield FoundLease(lease.attempt, first.commit, lease, max(other.expires_at for other in before))
 
 
 def _told(
@@ -209,23 +229,29 @@ def lease_findings(
     """Return every lease and receipt of an item that proves nothing, each at the commit that made it."""
     found = effective(history, tip, root, known=bus)
     said = _all_said(history, tip, item)
+    keyed = _keyed(history, tip, item, found) if said else ()
     leases = [
         lease
         for one in said
         if one.kind == "lease" and (lease := read_entry(history, one.delta.new, one.delta.path, Lease))
     ]
-    return tuple(problem for one in said for problem in _wrong(history, one, item, leases, found))
+    return tuple(problem for one in said for problem in _wrong(history, one, item, leases, found, keyed))
 
 
 def _wrong(
-    history: History, one: _Said, item: str, leases: Sequence[Lease], found: Effective
+    history: History,
+    one: _Said,
+    item: str,
+    leases: Sequence[Lease],
+    found: Effective,
+    keyed: Sequence[Oid],
 ) -> Iterator[Finding]:
     model = Lease if one.kind == "lease" else Receipt
     record = read_entry(history, one.delta.new, one.delta.path, model)
     if record is None:
         yield finding("lease-unreadable", item, one.commit, one.delta.path)
         return
-    if not _counts(history, one, found):
+    if not _counts(history, one, found, keyed):
         yield finding(f"foreign-{one.kind}", item, one.commit, one.delta.path)
     if isinstance(record, Lease):
         first = next(other for other in leases if other.seals == record.seals)

@@ -1,9 +1,10 @@
 """The line: the branch's first-parent history, and that nothing was put aside or brought back beside it.
 
 Rules: the root is on it; every tip that was seen is on it; what a merge brought from beside the line
-it left as every side that touched it has it; a merge beside the line is the one that git makes by
-itself; and an approver's word on ``bus.yaml`` beside the line counts for nothing unless the merge
-that brought it is such a word itself. A flip beside the line is what approval branches are for.
+it left as every side that touched it has it, and what was undone there (a withdrawal, a stop) is not
+hidden by it; a merge beside the line is the one that git makes by itself; and an approver's word on
+``bus.yaml`` beside the line counts for nothing unless the merge that brought it is such a word
+itself. A flip beside the line is what approval branches are for.
 
 So a merge that makes an old tip its first parent, or keeps an old tree, is seen by a fresh clone
 too. An approver's later commit may accept what was found (:mod:`gitbus.proof.accepting`).
@@ -17,14 +18,15 @@ from collections.abc import Collection, Iterator, Sequence
 
 from gitbus import paths
 from gitbus.errors import Refused
-from gitbus.history import Commit, Delta, History, Oid
+from gitbus.history import Commit, Delta, Entry, History, Oid
 from gitbus.proof.accepting import acceptances
 from gitbus.proof.bus import Effective, line_since
 from gitbus.proof.forge import may_know
 from gitbus.proof.messages import ACCEPT, BUS, trailers
-from gitbus.proof.reads import changed, is_flip
+from gitbus.proof.reads import brought_by, changed, is_flip, read_at
 from gitbus.proof.standing import approver_of
 from gitbus.proof.values import Finding, finding
+from gitbus.records import Bus
 
 REMEDY = "an approver looks at it and says: gitbus doctor --accept-history"
 LINE = "main"
@@ -101,7 +103,7 @@ def _hidden(history: History, new: Sequence[Oid], found: Effective) -> Iterator[
     done: set[Oid] = set()
     for oid in (*aside, *named):
         if oid not in done:
-            merge = history.commit(_brought_by(history, oid, line))
+            merge = history.commit(brought_by(history, oid, line))
             brought = history.between(merge.parents[1:], merge.parents[:1])
             done.update(brought)
             yield from _merge_findings(history, merge, found, frozenset(named) & frozenset(brought))
@@ -124,18 +126,6 @@ def _protected(history: History, oid: Oid) -> list[Delta]:
     return [delta for folder in paths.PROTECTED for delta in changed(history, oid, folder)]
 
 
-def _brought_by(history: History, oid: Oid, line: Sequence[Oid]) -> Oid:
-    """Return the first commit of a line, given oldest first, that reaches a commit beside it."""
-    low, high = 0, len(line) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if history.is_ancestor(oid, line[middle]):
-            high = middle
-        else:
-            low = middle + 1
-    return line[low]
-
-
 def _merge_findings(
     history: History, merge: Commit, found: Effective, named: frozenset[Oid]
 ) -> Iterator[Finding]:
@@ -145,6 +135,7 @@ def _merge_findings(
         for oid in brought:
             yield from _not_remade(history, history.commit(oid), merge)
             yield from _not_kept(history, oid, side, merge)
+            yield from _not_stopped(history, oid, merge, found)
             yield from _not_decided(history, oid, merge, found)
     for oid in named:
         yield from _not_decided(history, oid, merge, found)
@@ -164,26 +155,72 @@ def _not_kept(history: History, oid: Oid, side: Oid, merge: Commit) -> Iterator[
         return
     flips = is_flip(history)
     for delta in _protected(history, oid):
-        if not flips(delta) and history.entry(merge.oid, delta.path) != history.entry(side, delta.path):
+        if flips(delta):
+            continue
+        kept = history.entry(merge.oid, delta.path)
+        if kept != history.entry(side, delta.path):
             yield _finding(oid, merge, f"what {oid[:10]} made of {delta.path} was taken in and dropped")
+        elif _is_undone(history, delta, kept, merge):
+            yield _finding(oid, merge, f"what {oid[:10]} made of {delta.path} was undone beside the line")
+
+
+def _is_undone(history: History, delta: Delta, kept: Entry | None, merge: Commit) -> bool:
+    """Say whether a merge hides a change of an item: the line shows the item as if there had been none.
+
+    A withdrawal that was reverted, both beside the line, would otherwise leave the approval as it was.
+    """
+    match delta.path.split("/"):
+        case ["outbox", _, "item.yaml" | "approval.yaml"] if kept is not None:
+            return delta.new != kept == history.entry(merge.parents[0], delta.path)
+    return False
+
+
+def _not_stopped(history: History, oid: Oid, merge: Commit, found: Effective) -> Iterator[Finding]:
+    """Yield that somebody stopped sending beside the line, and that nothing on the line shows it."""
+    commit = history.commit(oid)
+    if len(commit.parents) != 1 or not changed(history, oid, paths.BUS):
+        return
+    if _is_on(history, oid) or not _is_on(history, commit.parents[0]):
+        return
+    if _is_on(history, merge.oid) and not _decides(history, merge, found):
+        yield _finding(oid, merge, f"{oid[:10]} stopped sending, which was undone beside the line")
+
+
+def _is_on(history: History, oid: Oid) -> bool:
+    """Say whether the bus.yaml in a commit can be read, and says that sending is on."""
+    bus = read_at(history, oid, paths.BUS, Bus)
+    return bus is not None and bus.sending.enabled
 
 
 def _not_decided(history: History, oid: Oid, merge: Commit, found: Effective) -> Iterator[Finding]:
     """Yield an approver's word on the Bus that was put beside the line."""
     commit = history.commit(oid)
-    touches = len(commit.parents) < 2 and bool(changed(history, oid, paths.BUS))
-    if not touches and not trailers(commit.message, BUS):
+    if not trailers(commit.message, BUS) and not changed(history, oid, paths.BUS):
         return
-    if _is_word(history, commit, found) and not _decides(history, merge, found):
+    if _is_word(history, commit, merge, found) and not _decides(history, merge, found):
         yield _finding(oid, merge, f"the decision {oid[:10]} on bus.yaml stands beside the line")
 
 
-def _is_word(history: History, commit: Commit, found: Effective) -> bool:
-    """Say whether an approver, then or now, signed a commit, or the forge made it."""
+def _is_word(history: History, commit: Commit, merge: Commit, found: Effective) -> bool:
+    """Say whether an approver, then or now, signed a decision on the Bus, or the forge made it.
+
+    A merge that an approver signed is one only where it names the Bus.
+    """
     buses = [advance.bus for advance in found.advances]
     if may_know(commit) and any(bus.approval.proof == "github" for bus in buses):
-        return True
+        return len(commit.parents) < 2 or not _is_brought_up_to_date(history, commit, merge)
+    if len(commit.parents) > 1 and not trailers(commit.message, BUS):
+        return False
     return any(approver_of(history, commit.oid, bus) is not None for bus in buses)
+
+
+def _is_brought_up_to_date(history: History, commit: Commit, merge: Commit) -> bool:
+    """Say whether a merge beside the line only took in a bus.yaml that stood on the line before."""
+    here = history.entry(commit.oid, paths.BUS)
+    return any(
+        history.entry(parent, paths.BUS) == here and history.is_ancestor(parent, merge.parents[0])
+        for parent in commit.parents
+    )
 
 
 def _decides(history: History, merge: Commit, found: Effective) -> bool:

@@ -18,8 +18,10 @@ from dataclasses import dataclass
 ACCEPT = "Gitbus-Accept-History"
 BUS = "Gitbus-Bus"
 ITEM = "Gitbus-Item"
+VERB = "Gitbus-Verb"
 
 _TRAILER = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*):[ \t]*(\S.*)")
+_TAGGED = re.compile(r"Merge .*\btags? '")
 _SQUASH = re.compile(r"^Squashed commit of the following:$", re.MULTILINE)
 
 _NAME = r"'[^'\s]+'"
@@ -42,9 +44,13 @@ class Merged:
 
 
 def trailers(message: str, key: str) -> tuple[str, ...]:
-    """Return a trailer's values, in their order; nothing where the last block holds anything else."""
+    """Return a trailer's values, in their order.
+
+    Nothing where the last block holds anything else, or where git merged a tag: then the tag's own
+    message stands there, and a tag may be anybody's.
+    """
     first, *blocks = re.split(r"\n{2,}", message.strip("\n"))
-    if not blocks or not first:
+    if not blocks or _TAGGED.match(first):
         return ()
     found = [_TRAILER.fullmatch(line) for line in blocks[-1].split("\n")]
     if not all(found):

@@ -25,16 +25,17 @@ def quorum(history: History, tip: Oid, item: Item, standing: Standing, merged: W
         tip: the commit to look from.
         item: the item as it waited.
         standing: the Buses under both of which the people have to count.
-        merged: whose word the approving commit is; where that is missing, no count is.
+        merged: whose word the approving commit is, the merger first, then who a forge says approved;
+            where that is missing, no count is.
     """
     said = verdicts(history, tip, item, standing)
     barred = _producers(item, standing)
-    ok = {one.person for one in said.values() if one.verdict == "ok"}
+    ok = {one.person for one in said.values() if one.verdict == "ok"} | {*merged.people[1:]}
     people = ({*merged.people} | ok) & set(standing.with_role("approver"))
     checks = (
         _against(said),
         () if merged.missing else _approvers(people - barred, people & barred, standing),
-        _reviewers(item, ok - barred, merged.people, standing),
+        _reviewers(item, ok - barred, merged.people[:1], standing),
     )
     found = [one for check in checks for one in check]
     return Word(

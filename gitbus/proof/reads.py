@@ -64,6 +64,18 @@ def own_changes(history: History, commit: Commit, under: str = "") -> Sequence[D
     return [delta for delta in sides[0] if delta.path in everywhere]
 
 
+def brought_by(history: History, oid: Oid, line: Sequence[Oid]) -> Oid:
+    """Return the first commit of a line, given oldest first, that reaches a commit beside it."""
+    low, high = 0, len(line) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if history.is_ancestor(oid, line[middle]):
+            high = middle
+        else:
+            low = middle + 1
+    return line[low]
+
+
 def more_than(history: History, oid: Oid, allowed: Allowed) -> tuple[Oid, str] | None:
     """Return the first change, of a commit of the line or of what it brought, that is not allowed.
 

@@ -1,21 +1,21 @@
 """Reviews: who said yes or no to a revision, read from the line's history and not from the last file.
 
 Rules: a yes is a signed commit of that very person that writes that very file; a no needs no proof,
-and neither deleting nor overwriting it lifts it, only the same person's later yes does. A review
-that cannot be read is taken for a no: it stops, and says so.
+counts beside the line too, and neither deleting nor overwriting it lifts it, only the same person's
+later yes does. A review that cannot be read is taken for a no: it stops, and says so.
 
 Example: ``verdicts(history, tip, item, standing)["ada"].verdict == "ok"``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from gitbus import paths
 from gitbus.history import Delta, History, Oid
-from gitbus.proof.reads import changed, read_entry
+from gitbus.proof.reads import brought_by, changed, first_parent, own_changes, read_entry
 from gitbus.proof.standing import Standing, own_work, signed
 from gitbus.proof.values import Missing, Proof, missing
 from gitbus.records import Item, Review
@@ -43,12 +43,42 @@ def verdicts(history: History, tip: Oid, item: Item, standing: Standing) -> Mapp
             role in either is enough.
     """
     found: dict[str, Verdict] = {}
-    folder = f"{paths.item_folder(item.id)}/reviews"
-    for oid in reversed(history.line(tip, touching=[folder])):
-        for delta in changed(history, oid, folder):
-            for verdict in _verdict(history, oid, delta, item, standing):
+    for oid, delta, on_line in _written(history, tip, item.id):
+        for verdict in _verdict(history, oid, delta, item, standing):
+            if on_line or verdict.verdict == "no":
                 found[verdict.person] = verdict
     return found
+
+
+def _written(history: History, tip: Oid, item: str) -> Iterator[tuple[Oid, Delta, bool]]:
+    """Yield every version of a review, in the line's order, and whether the line itself wrote it.
+
+    What stands beside the line comes right before the merge that brought it.
+    """
+    folder = f"{paths.item_folder(item)}/reviews"
+    line, aside = _beside(history, tip, item, folder)
+    for oid in line:
+        for other in aside.get(oid, ()):
+            yield from ((other, one, False) for one in own_changes(history, history.commit(other), folder))
+        yield from ((oid, delta, True) for delta in changed(history, oid, folder))
+
+
+def _beside(
+    history: History, tip: Oid, item: str, folder: str
+) -> tuple[list[Oid], Mapping[Oid, Sequence[Oid]]]:
+    """Return the commits of the line that say something, and what else each merge among them brought."""
+    shown = list(reversed(history.line(tip, touching=[folder])))
+    born = history.line(tip, touching=[paths.item_folder(item)])[-1]
+    base = first_parent(history, born)
+    touching = history.between([tip], [base] if base else [], touching=[folder])
+    if set(touching) <= set(shown):
+        return shown, {}
+    line = list(reversed(history.line(tip, until=base)))
+    aside: dict[Oid, list[Oid]] = {}
+    for oid in touching:
+        if oid not in line:
+            aside.setdefault(brought_by(history, oid, line), []).append(oid)
+    return [oid for oid in line if oid in aside or oid in shown], aside
 
 
 def _verdict(history: History, oid: Oid, delta: Delta, item: Item, standing: Standing) -> Iterator[Verdict]:

@@ -1,9 +1,9 @@
 """Whose word a commit is: the signature, the person, and the role, then and now.
 
 Rules: a person counts with one key and one role, and only where both hold in the Bus *before* the
-decision and in the Bus *now*. A signature covers what the signer wrote: a commit with one parent
-whose author line is not its committer line was rebased, picked or amended, and proves nothing; nor
-does a squash that names nothing. A merge may be amended by who made it, but by nobody else.
+decision and in the Bus *now*. A signature covers what the signer wrote: a commit whose author line is
+not its committer line was rebased, picked or amended, and proves nothing; nor does a squash that
+names nothing. A merge is no better: ``git rebase -r`` makes and signs anew what others merged.
 
 Example: ``signed(history, commit, Standing(before, now), ("approver",)).people == ("ada",)``.
 """
@@ -94,13 +94,9 @@ def own_work(commit: Commit, *, named: bool) -> Missing | None:
         commit: a commit.
         named: whether its trailers say what it decides on.
     """
-    author, committer = commit.author, commit.committer
-    alone = len(commit.parents) < 2
-    if (author.name, author.email) != (committer.name, committer.email) or (
-        alone and author.raw != committer.raw
-    ):
-        return missing("rewritten", f"author and committer of {commit.oid[:10]} differ", AGAIN)
-    if alone and not named and is_squash(commit.message):
+    if commit.author.raw != commit.committer.raw:
+        return missing("rewritten", f"author and committer line of {commit.oid[:10]} differ", AGAIN)
+    if len(commit.parents) < 2 and not named and is_squash(commit.message):
         return missing("squashed", remedy=AGAIN)
     return None
 

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from gitbus import codec, paths
+from gitbus import paths
 from gitbus.history import EXECUTABLE, SYMLINK, Entry
 from gitbus.proof.bus import sending_on
 from gitbus.records.item import digest
-from tests.support.busrepo import ITEM, BusRepo, Content, changed_bus, make_item
+from tests.support.busparts import changed_bus, make_item
+from tests.support.busrepo import ITEM, BusRepo
+from tests.support.gitrepo import Content
 
 OTHER = "a.post.item"
 BODY = f"{paths.item_folder(ITEM)}/body.txt"
@@ -88,6 +90,44 @@ def test_item_yaml_flipped_with_another_line(bus: BusRepo) -> None:
     item = bus.item().model_copy(update={"state": "approved", "attempt": 2})
     merged(bus, {paths.item(ITEM): item})
     assert "merge-holds-more" in bus.refused()
+
+
+def test_branch_that_flips_another_line_too(bus: BusRepo) -> None:
+    bus.put_up()
+    entry = bus._entries[ITEM]
+    flip = bus.flipped(ITEM, entry, entry)
+    flip[paths.item(ITEM)] = bus.item().model_copy(update={"state": "approved", "attempt": 2})
+    bus.commit(flip, "approve", parents=[entry], on=f"gitbus/approve/{ITEM}")
+    bus.merge("ada")
+    assert bus.refused() == {"merge-holds-more"}
+
+
+def test_merge_that_makes_the_flip_itself(bus: BusRepo) -> None:
+    bus.put_up()
+    side = bus.detached({})
+    flip = bus.flipped(ITEM, bus._entries[ITEM], bus.tip)
+    bus.commit(flip, f"approve\n\nGitbus-Item: {ITEM}\n", by="ada", key="ada", parents=[bus.tip, side])
+    assert bus.refused() == {"merge-holds-more"}
+
+
+def test_merge_on_the_branch_that_makes_the_flip_itself(bus: BusRepo) -> None:
+    bus.put_up()
+    entry, branch = bus._entries[ITEM], f"gitbus/approve/{ITEM}"
+    sides = [bus.detached({}, parents=[entry]), bus.detached({}, parents=[entry])]
+    bus.commit(bus.flipped(ITEM, entry, entry), "approve", parents=sides, on=branch)
+    bus.merge("ada")
+    assert bus.refused() == {"merge-holds-more"}
+
+
+def test_approval_that_was_there_before(bus: BusRepo) -> None:
+    bus.put_up()
+    bus.merge("ada", sign=False)
+    waiting = bus.item().model_copy(update={"state": "awaiting_approval", "reason": "demoted"})
+    entry = bus.commit({paths.item(ITEM): waiting}, "demote, but leave the approval")
+    bus.flip(entries={ITEM: entry})
+    bus.commit({}, "put up")
+    bus.merge("ada")
+    assert bus.refused() == {"merge-holds-more"}
 
 
 def test_approval_made_executable(bus: BusRepo) -> None:
@@ -312,70 +352,3 @@ def test_attempt_that_nobody_raised(bus: BusRepo) -> None:
     bus.merge("ada")
     bus.state(ITEM, "approved", attempt=2)
     assert bus.refused() == {"state-jump"}
-
-
-# --- 4: elsewhere
-
-
-@pytest.mark.parametrize("field", [{"host": "evil.example"}, {"port": 25}, {"username": "eve"}, {"tls": "implicit"},
-                                   {"partial_recipients": "accept"}])  # fmt: skip
-def test_channel_changed_after_the_approval(bus: BusRepo, field: dict[str, Any]) -> None:
-    bus.put_up()
-    bus.merge("ada")
-    news = {**bus.bus.channels["news"].model_dump(mode="json", by_alias=True), **field}
-    bus.set_bus("ada", channels={"news": news})
-    assert bus.refused() == {"channel-changed"}
-
-
-def test_rate_and_allow_lists_may_change(bus: BusRepo) -> None:
-    bus.put_up()
-    bus.merge("ada")
-    news = bus.bus.channels["news"].model_dump(mode="json", by_alias=True)
-    bus.set_bus(
-        "ada",
-        channels={"news": {**news, "rate": "1/m", "recipients": ["*@b.example"], "from": ["x@b.example"]}},
-    )
-    assert bus.prove().missing == ()
-
-
-def test_channel_that_is_gone(bus: BusRepo) -> None:
-    bus.put_up()
-    bus.merge("ada")
-    bus.write_bus(bus.bus.model_copy(update={"channels": {}}))
-    assert bus.refused() == {"channel-changed"}
-
-
-# --- 7: the time
-
-
-def test_expired(bus: BusRepo) -> None:
-    bus.put_up()
-    bus.merge("ada")
-    bus.now = bus.item().expires_at or bus.now
-    proof = bus.prove()
-    assert {one.rule for one in proof.missing} == {"expired"}
-    assert proof.unasked
-    assert not proof.disproved
-
-
-@pytest.mark.parametrize(("away", "rule"), [(timedelta(hours=2), "future"), (timedelta(hours=-2), "expiry")])
-def test_dated_in_the_future_or_the_past(bus: BusRepo, away: timedelta, rule: str) -> None:
-    bus.put_up()
-    flip = bus.flipped(ITEM, bus._entries[ITEM], bus.tip)
-    bus.commit(flip, "yes", by="ada", key="ada", when=bus.now + away)
-    assert bus.refused() == {rule}
-
-
-def test_item_that_waits_longer_than_the_bus_allows(bus: BusRepo) -> None:
-    bus.put()
-    bus.wait(expires_at=bus.now + timedelta(days=30))
-    bus.flip()
-    bus.commit({}, "put up")
-    bus.merge("ada")
-    assert bus.refused() == {"expiry"}
-
-
-def test_approval_that_cannot_be_read(bus: BusRepo) -> None:
-    bus.put_up()
-    merged(bus, {paths.approval(ITEM): codec.write(bus.item())})
-    assert bus.refused() == {"no-approval"}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gitbus import paths
-from tests.support.busrepo import ITEM, BusRepo, ident, public
+from tests.support.busparts import ident, public
+from tests.support.busrepo import ITEM, BusRepo
 
 OTHER = "a.post.item"
 
@@ -67,12 +67,56 @@ def test_git_rebase_that_signs_an_unsigned_flip(poisoned: tuple[BusRepo, Path]) 
     assert bus.refused() == {"rewritten"}
 
 
+@pytest.mark.parametrize("by", ["conductor", "ada"])
+def test_git_rebase_that_signs_a_forged_merge(bus: BusRepo, by: str) -> None:
+    """``git rebase -r`` makes a merge anew: the message is the conductor's, and so may the author's name be."""
+    bus.put_up()
+    bus.checkout()
+    line = ident(by, bus.now)
+    flip = bus.at(f"gitbus/approve/{ITEM}")
+    base, tree = bus.tip, bus.store.commit(flip).tree
+    message = f"Merge branch 'gitbus/approve/{ITEM}'"
+    forged = bus.commit({}, message, parents=[base, flip], on="topic", author=line, committer=line, tree=tree)
+    tip = bus.commit({"goals/x.md": "more\n"}, parents=[base])
+    bus.git("ada", "checkout", "-q", "topic")
+    bus.git("ada", "rebase", "-q", "-r", "-S", tip)
+    assert bus.at("topic") != forged
+    bus.point("main", bus.at("topic"))
+    assert bus.store.signature(bus.tip, [public("ada")]).verdict == "good"
+    assert bus.refused() == {"rewritten"}
+
+
+def test_amended_merge(bus: BusRepo) -> None:
+    """It cannot be told from a rebased one; ``--reset-author`` makes it one's own again."""
+    bus.put_up()
+    bus.merge("ada", sign=False)
+    bus.git("ada", "commit", "-q", "--amend", "--no-edit", "-S")
+    assert bus.refused() == {"rewritten"}
+    bus.git("ada", "commit", "-q", "--amend", "--no-edit", "-S", "--reset-author")
+    assert bus.prove().proved
+
+
 @pytest.mark.parametrize("forged", ["Conductor <conductor@test>", "Ada <ada@test>"])
 def test_rebase_of_a_flip_with_a_forged_author(bus: BusRepo, forged: str) -> None:
     bus.put_up()
     flip = bus.flipped(ITEM, bus._entries[ITEM], bus.tip)
     before = int(bus.now.timestamp())
     bus.commit(flip, "yes", by="ada", key="ada", author=f"{forged} {before} +0000")
+    assert bus.refused() == {"rewritten"}
+
+
+def test_merge_of_another_made_anew_with_an_approvers_signature(bus: BusRepo) -> None:
+    bus.put_up()
+    side = bus.at(f"gitbus/approve/{ITEM}")
+    bus.commit(
+        {},
+        f"Merge branch 'gitbus/approve/{ITEM}'",
+        by="ada",
+        key="ada",
+        author=ident("conductor", bus.now),
+        parents=[bus.tip, side],
+        tree=bus.store.commit(side).tree,
+    )
     assert bus.refused() == {"rewritten"}
 
 
@@ -269,6 +313,15 @@ def test_message_that_names_nothing(bus: BusRepo, message: str) -> None:
     assert bus.refused() == {"not-named"}
 
 
+def test_merged_tag_whose_own_message_names_the_item(bus: BusRepo) -> None:
+    bus.put_up()
+    words = f"version 1\n\nGitbus-Item: {ITEM}"
+    bus.git("conductor", "tag", "-a", "-m", words, "v1", f"gitbus/approve/{ITEM}")
+    merge = bus.merge("ada", "refs/tags/v1")
+    assert bus.store.commit(merge).message.rstrip().endswith(words)
+    assert bus.refused() == {"not-named"}
+
+
 def test_batch_that_the_item_is_not_in(bus: BusRepo) -> None:
     bus.put_up()
     bus.put(OTHER, together=ITEM)  # a batch is called by two names, never by an item's three
@@ -279,80 +332,21 @@ def test_batch_that_the_item_is_not_in(bus: BusRepo) -> None:
     assert bus.refused(OTHER) == {"not-named"}
 
 
-# --- too few
+# --- decided on something else
 
 
-def test_self_approved_by_the_producer(make_repo: Callable[..., BusRepo]) -> None:
-    bus = make_repo(workers={"laptop": {"person": "ada"}})
+def test_flip_on_a_decision_that_is_to_resolve(bus: BusRepo) -> None:
+    """A merge that says ``resolve`` approves nothing, whatever was put on the branch that it merged."""
     bus.put_up()
-    bus.merge("ada")
-    assert bus.refused() == {"quorum"}
+    flip = bus.at(f"gitbus/approve/{ITEM}")
+    bus.point(f"gitbus/decide/{ITEM}", flip)
+    message = f"resolve {ITEM}, as proposed\n\nGitbus-Verb: resolve\nGitbus-Item: {ITEM}\n"
+    bus.merge("ada", f"gitbus/decide/{ITEM}", options=["-m", message])
+    assert bus.refused() == {"not-named"}
 
 
-def test_two_keys_of_one_person_are_one_approver(make_repo: Callable[..., BusRepo]) -> None:
-    bus = make_repo(approval={"quorum": 2})
-    bus.set_bus("ada", people=people_of(bus, ada=["ada", "ada-phone"]))
+def test_plain_merge_of_a_decision_that_is_a_flip(bus: BusRepo) -> None:
     bus.put_up()
-    bus.review("ada", key="ada-phone")
-    bus.merge("ada")
-    assert bus.refused() == {"quorum"}
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [{"revision": 1}, {"digest": "sha256:" + "0" * 64}, {"item": OTHER}],
-)
-def test_review_of_something_else(bus: BusRepo, fields: dict[str, object]) -> None:
-    bus.put_up(state="in_review", revision=2)
-    bus.review("rita", **fields)
-    bus.merge("ada")
-    assert bus.refused() == {"review-quorum"}
-
-
-@pytest.mark.parametrize(
-    ("who", "key"), [("rita", None), ("rita", "mallory"), ("rita", "ada"), ("oscar", "oscar")]
-)
-def test_review_that_is_not_the_persons_own(bus: BusRepo, who: str, key: str | None) -> None:
-    bus.put_up(state="in_review")
-    bus.review(who, key=key)
-    bus.merge("ada")
-    assert bus.refused() == {"review-quorum"}
-
-
-def test_review_of_the_merger_where_four_eyes_are_asked_for(make_repo: Callable[..., BusRepo]) -> None:
-    bus = make_repo(review={"four_eyes": True})
-    bus.put_up(state="in_review")
-    bus.review("ada")
-    bus.merge("ada")
-    assert bus.refused() == {"review-quorum"}
-
-
-def test_review_carried_by_a_rebase(bus: BusRepo) -> None:
-    bus.put_up(state="in_review")
-    bus.review("rita", key=None)
-    review = bus.store.entry(bus.tip, paths.review(ITEM, "rita"))
-    bus.point("main", bus.store.commit(bus.tip).parents[0])
-    bus.commit(
-        {paths.review(ITEM, "rita"): review},
-        "review",
-        by="rita",
-        key="rita",
-        author=ident("conductor", bus.now),
-    )
-    bus.merge("ada")
-    assert bus.refused() == {"review-quorum"}
-
-
-@pytest.mark.parametrize("after", ["stands", "deleted", "overwritten", "garbled"])
-def test_standing_no(bus: BusRepo, after: str) -> None:
-    bus.put_up()
-    path = paths.review(ITEM, "oscar" if after == "stands" else "rita")
-    bus.review("oscar" if after == "stands" else "rita", verdict="no", key=None)
-    if after == "deleted":
-        bus.commit({path: None})
-    if after == "overwritten":
-        bus.review("rita", key=None)
-    if after == "garbled":
-        bus.commit({path: "no\n"})
-    bus.merge("ada")
-    assert bus.refused() == {"standing-no"}
+    bus.point(f"gitbus/decide/{ITEM}", bus.at(f"gitbus/approve/{ITEM}"))
+    bus.merge("ada", f"gitbus/decide/{ITEM}")
+    assert bus.refused() == {"not-named"}

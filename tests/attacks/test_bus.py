@@ -11,7 +11,9 @@ import pytest
 from gitbus import codec, paths
 from gitbus.errors import Refused
 from gitbus.proof.bus import Effective, sending_on
-from tests.support.busrepo import BusRepo, changed_bus, ident, public
+from tests.support.busparts import changed_bus, ident, public
+from tests.support.busrepo import BusRepo
+from tests.support.gitrepo import Content
 
 
 def keys(bus: BusRepo, **more: list[str]) -> list[dict[str, Any]]:
@@ -81,6 +83,15 @@ def test_unsigned_edit_merged_by_an_approver(bus: BusRepo, flag: str) -> None:
     if flag == "--squash":
         bus.git("ada", "commit", "-q", "-S", "--no-edit")
     assert bus.store.signature(bus.tip, [public("ada")]).verdict == "good"
+    assert_unchanged(bus)
+
+
+def test_merged_tag_whose_own_message_names_the_blob(bus: BusRepo) -> None:
+    data = codec.write(mallory(bus))
+    edit = bus.write_bus(data, "conductor", key=None, on="edit", parents=[bus.tip])
+    bus.git("conductor", "tag", "-a", "-m", f"version 1\n\nGitbus-Bus: {bus.blob(data)}", "v1", edit)
+    merge = bus.merge("ada", "refs/tags/v1")
+    assert f"Gitbus-Bus: {bus.blob(data)}" in bus.store.commit(merge).message
     assert_unchanged(bus)
 
 
@@ -188,8 +199,12 @@ def test_the_flag(make_repo: Callable[..., BusRepo]) -> None:
 def test_unsigned_stop_is_lifted_by_an_approver_only(bus: BusRepo, stop: str) -> None:
     known = bus.effective()
     honest = bus.bus
-    content = {"off": changed_bus(honest, sending={"enabled": False}), "garbled": "?\n", "gone": None}[stop]
-    bus.write_bus(content, "conductor", key=None)
+    contents: dict[str, Content] = {
+        "off": changed_bus(honest, sending={"enabled": False}),
+        "garbled": "?\n",
+        "gone": None,
+    }
+    bus.write_bus(contents[stop], "conductor", key=None)
     assert off(bus) in ("sending-stopped", "bus-unreadable")
     bus.write_bus(honest, "conductor", key=None)
     assert off(bus) == off(bus, known) == "sending-stopped"

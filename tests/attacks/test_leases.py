@@ -12,7 +12,8 @@ from gitbus import paths
 from gitbus.proof.decisions import prove_resolution
 from gitbus.proof.leases import lease_findings
 from gitbus.records import Lease
-from tests.support.busrepo import ITEM, BusRepo, make_lease, make_nonces, public
+from tests.support.busparts import ITEM, make_lease, make_nonces, public
+from tests.support.busrepo import BusRepo
 
 LEASE, RECEIPT = paths.lease(ITEM, 1), paths.receipt(ITEM, 1)
 
@@ -72,7 +73,7 @@ def test_sent_deleted_and_overwritten(bus: BusRepo) -> None:
     bus.attest(ITEM, "sent", nonces)
     bus.commit({RECEIPT: None, LEASE: None})
     bus.commit({paths.item_folder(ITEM): None})
-    assert [(one.opened, one.closed) for one in bus.leases()] == [({"sent"}, False)]
+    assert [(set(one.opened), one.closed) for one in bus.leases()] == [({"sent"}, False)]
 
 
 def test_receipt_of_another_lease(bus: BusRepo) -> None:
@@ -87,6 +88,14 @@ def test_unknown_opens_nothing(bus: BusRepo) -> None:
     bus.attest(ITEM, "unknown", leased(bus))
     assert closed(bus) == [False]
     assert findings(bus) == []
+
+
+def test_not_sent_and_later_sent(bus: BusRepo) -> None:
+    """A holder that says both is believed the worse."""
+    nonces = leased(bus)
+    bus.attest(ITEM, "not_sent", nonces, passing=True)
+    bus.commit({RECEIPT: bus.receipt(ITEM, "sent", nonces["sent"])}, "attest late", by="sender")
+    assert [(set(one.opened), one.closed) for one in bus.leases()] == [({"sent", "not_sent"}, False)]
 
 
 # --- leases
@@ -165,6 +174,15 @@ def test_resolved_inside_the_quarantine(bus: BusRepo, minutes: int, expected: bo
     bus.resolve("ada")
     assert why(bus) == set()
     assert closed(bus) == [expected]
+
+
+def test_resolution_closes_no_lease_that_comes_after_it(bus: BusRepo) -> None:
+    stuck(bus)
+    bus.resolve("ada")
+    item = bus.item()
+    late = make_lease(item, bus.tip, bus.tip, bus.now - timedelta(days=1), make_nonces("late"))
+    bus.commit({paths.lease(ITEM, item.attempt): late}, "lease", by="sender")
+    assert closed(bus) == [True, False]
 
 
 def test_resolved_inside_the_longest_of_two_leases(bus: BusRepo) -> None:
@@ -263,3 +281,12 @@ def test_receipts_and_leases_without_a_sending_key(make_repo: Callable[..., BusR
     bus.lease(key="mallory")
     assert closed(bus) == [True, False]
     assert findings(bus) == ["foreign-receipt", "foreign-lease"]
+
+
+def test_resolution_under_a_merge_that_is_to_approve(bus: BusRepo) -> None:
+    """A merge that says ``approve`` resolves nothing, whatever was put on the branch that it merged."""
+    stuck(bus)
+    bus.resolve("ada", key=None, on=f"gitbus/approve/{ITEM}", parents=[bus.tip])
+    bus.approve("ada", ITEM)
+    assert why(bus) == {"not-named"}
+    assert closed(bus) == [False]

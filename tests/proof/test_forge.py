@@ -75,6 +75,18 @@ def test_merged_by_no_approver(github: BusRepo) -> None:
     assert github.refused(forge=Told(github.tip, Word(("oscar",)))) == {"quorum"}
 
 
+@pytest.mark.parametrize(("four_eyes", "people", "rules"), [
+    (False, ("ada",), {"review-quorum"}), (False, ("ada", "rita"), set()), (True, ("ada", "ada"), {"review-quorum"}),
+])  # fmt: skip
+def test_reviews_of_the_pull_request_count(
+    make_repo: Callable[..., BusRepo], four_eyes: bool, people: tuple[str, ...], rules: set[str]
+) -> None:
+    bus = make_repo(approval={"proof": "github"}, review={"four_eyes": four_eyes})
+    bus.put_up(state="in_review")
+    bus.merge("ada", sign=False)
+    assert bus.refused(forge=Told(bus.tip, Word(people))) == rules
+
+
 def test_a_signature_counts_there_too(make_repo: Callable[..., BusRepo]) -> None:
     bus = make_repo(approval={"proof": "github"})
     bus.put_up()

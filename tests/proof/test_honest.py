@@ -99,14 +99,6 @@ def test_batch(bus: BusRepo) -> None:
     assert_proved(bus, known, *entries)
 
 
-def test_amended_by_who_merged(bus: BusRepo) -> None:
-    bus.put_up()
-    known = bus.effective()
-    bus.merge("ada", sign=False)
-    bus.git("ada", "commit", "-q", "--amend", "--no-edit", "-S")
-    assert_proved(bus, known, ITEM)
-
-
 # --- signed commits that are the flip
 
 

@@ -95,6 +95,8 @@ def test_decisions(subject: str, decide: set[str]) -> None:
         ("s\n\nGitbus-Item: a\n continued\n", ()),
         ("s\n\nGitbus-Item: a\r\n\r\nx\n", ()),
         ("s\n\nGitbus-Item:\n", ()),
+        ("Merge tag 'v1'\n\nGitbus-Item: a\n", ()),
+        ("Merge branch 'x', tags 'v1' and 'v2' of y\n\nGitbus-Item: a\n", ()),
         ("", ()),
     ],
 )
