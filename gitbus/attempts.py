@@ -14,16 +14,15 @@ from typing import Literal
 
 from gitbus.records import Node, Task
 from gitbus.records.bus import Conducting
-from gitbus.records.work import PastAttempt
+from gitbus.records.work import Feedback, PastAttempt
 
 Outcome = Literal["lost", "refused", "failed", "retry"]
 
 
 def last_attempt(task: Task) -> int:
     """Return the highest attempt number that the task ever had."""
-    return max(
-        [task.attempt if task.state in ("assigned", "done") else 0, *(past.attempt for past in task.history)]
-    )
+    present = task.attempt if task.worker is not None else 0
+    return max([present, task.first_attempt - 1, *(past.attempt for past in task.history)])
 
 
 def was_assigned(task: Task, worker: str) -> bool:
@@ -97,13 +96,53 @@ def end(
     return ended
 
 
-def end_lost(task: Task, attempt: int, outcome: Outcome, reason: str | None) -> Task:
-    """Return the task once a lost attempt was answered, but not with a result that was taken."""
+def end_lost(
+    task: Task, attempt: int, outcome: Outcome, reason: str | None, node: Node | None, policy: Conducting
+) -> Task:
+    """Return the task once a lost attempt was answered, but not with a result that was taken.
+
+    What runs meanwhile goes on, but nothing is begun any more once the budget is spent.
+    """
     history = tuple(
         past.model_copy(update={"outcome": outcome, "reason": reason}) if past.attempt == attempt else past
         for past in task.history
     )
-    return task.model_copy(update={"history": history})
+    ended = task.model_copy(update={"history": history})
+    if ended.state == "ready" and exhausted(ended, node, policy):
+        last = max(past.attempt for past in history)
+        update = {"state": "dead", "reason": "attempts_exhausted", "attempt": last, "not_before": None}
+        return ended.model_copy(update=update)
+    return ended
+
+
+def anew(task: Task, now: datetime, feedback: Feedback | None = None) -> Task:
+    """Return the task as it is done again: every attempt so far is closed, and the budget is new.
+
+    What was under way is kept as given up, so that what its worker still answers is late, and no
+    forbidden path.
+    """
+    following = last_attempt(task) + 1
+    history = task.history
+    if task.worker is not None and task.state != "done":
+        given_up = PastAttempt(
+            attempt=task.attempt, worker=task.worker, outcome="lost", reason="to be done again", at=now
+        )
+        history = (*history, given_up)
+    return task.model_copy(
+        update={
+            "state": "ready",
+            "reason": None,
+            "ready_at": now,
+            "attempt": following,
+            "first_attempt": following,
+            "worker": None,
+            "assigned_at": None,
+            "deadline": None,
+            "not_before": None,
+            "history": history,
+            "feedback": (*task.feedback, feedback) if feedback else task.feedback,
+        }
+    )
 
 
 def exhausted(task: Task, node: Node | None, policy: Conducting) -> bool:

@@ -9,12 +9,14 @@ Example: ``board.goals["a"].tasks["write"].state`` and ``board.items["a.mail.ite
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from gitbus import paths
 from gitbus.change import Change, blob_oid
-from gitbus.history import FILE, Entry, Oid
+from gitbus.history import EXECUTABLE, FILE, Entry, Oid
 from gitbus.records import (
     Approval,
     Bus,
@@ -31,6 +33,9 @@ from gitbus.records import (
     Task,
     Worker,
 )
+
+_ATTEMPT = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
+"""An attempt's number as it stands in a file's name; nothing else is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,22 @@ class ItemBoard:
     problems: Mapping[str, Problem] = field(default_factory=dict)
 
     @property
+    def missing(self) -> tuple[Problem, ...]:
+        """The payload's files that the item names and that are not there."""
+        return tuple(
+            Problem(
+                f"{paths.item_folder(self.id)}/{file.path}",
+                1,
+                1,
+                "payload-missing",
+                "the item names this file, and it is not there",
+                "put it back: git show COMMIT:PATH, of the commit before it went",
+            )
+            for file in (self.item.payload if self.item else ())
+            if file.path not in self.files
+        )
+
+    @property
     def state(self) -> str:
         """The item's state; ``broken`` where its record cannot be read."""
         return self.item.state if self.item and not self.problems else "broken"
@@ -140,6 +161,7 @@ class Board:
             found.update(goal.problems)
         for item in self.items.values():
             found.update(item.problems)
+            found.update({one.path: one for one in item.missing})
         return [found[path] for path in sorted(found)]
 
 
@@ -217,7 +239,7 @@ class _Edit:
                 self._set(self._part("goals", goal, "results"), problems, path, name[: -len(".yaml")], file)
             case ["refused", name]:
                 task, _, attempt = name[: -len(".yaml")].rpartition(".")
-                key = (task, int(attempt)) if attempt.isdigit() else (name, 0)
+                key = (task, int(attempt)) if _ATTEMPT.fullmatch(attempt) else (name, 0)
                 self._set(self._part("goals", goal, "refusals"), problems, path, key, file)
             case ["artifacts", task, *inner]:
                 self._artifact(goal, task, "/".join(inner), file)
@@ -253,7 +275,7 @@ class _Edit:
             case _:
                 files = self._part("items", item, "files")
                 inner = "/".join(rest)
-                if file is None or file.entry is None:
+                if file is None or file.entry is None or file.entry.mode not in (FILE, EXECUTABLE):
                     files.pop(inner, None)
                 else:
                     files[inner] = file.entry
@@ -296,6 +318,6 @@ def _note(problems: dict[str, Problem], path: str, file: File | None) -> None:
 def _numbered(name: str) -> tuple[str, int] | None:
     stem, _, attempt = name.removesuffix(".yaml").rpartition(".")
     kinds = {"lease": "leases", "receipt": "receipts", "resolution": "resolutions"}
-    if stem in kinds and attempt.isdigit() and name.endswith(".yaml"):
+    if stem in kinds and _ATTEMPT.fullmatch(attempt) and name.endswith(".yaml"):
         return kinds[stem], int(attempt)
     return None

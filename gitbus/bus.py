@@ -32,7 +32,7 @@ from gitbus.errors import HubMoved, Invalid, Refused
 from gitbus.flow import people
 from gitbus.flow.items import revise
 from gitbus.goalcheck import check
-from gitbus.history import Oid
+from gitbus.history import TREE, Entry, Oid
 from gitbus.hub import Draft, Hub, RefMove, local_state, open_hub
 from gitbus.pins import pin_root, pinned_root, show_digest, shown_digests
 from gitbus.proof.bus import Effective
@@ -233,18 +233,13 @@ class Bus:
         return found
 
     def _archived(self, board: Board) -> set[str]:
-        store = self.hub.store
-        entry = store.entry(board.commit, "archive")
-        if entry is None:
-            return set()
-        return {
-            goal
-            for year in store.tree(entry.oid).values()
-            for month in store.tree(year.oid).values()
-            for folder, inner in store.tree(month.oid).items()
-            if folder == "goals"
-            for goal in store.tree(inner.oid)
-        }
+        archive = self._inner(self.hub.store.entry(board.commit, "archive"))
+        months = [month for year in archive.values() for month in self._inner(year).values()]
+        return {goal for month in months for goal in self._inner(self._inner(month).get("goals"))}
+
+    def _inner(self, entry: Entry | None) -> Mapping[str, Entry]:
+        """Return what a folder holds; nothing where there is no folder."""
+        return self.hub.store.tree(entry.oid) if entry is not None and entry.mode == TREE else {}
 
     @staticmethod
     def _with_inputs(text: bytes, inputs: Mapping[str, Any], name: str) -> bytes:
@@ -335,6 +330,7 @@ class Bus:
             refs = self.hub.look()
             tip = refs[self.hub.main]
             board = self.reader.board(tip)
+            refuse_old(board.bus)
             draft = self._merge(board, refs, tip, items)
             made = self.hub.store.write_commit(draft)
             if self.hub.move([RefMove(self.hub.main, tip, made)]).moved(self.hub.main):
@@ -346,7 +342,7 @@ class Bus:
         """Return the merge of some items' flips into the branch."""
         sides: list[Oid] = []
         tree = self.hub.store.commit(tip).tree
-        names = self._whole_batches(board, items)
+        names = self.whole_batches(board, items)
         for item in names:
             flip = self.flip(board, refs, item)
             if flip not in sides:
@@ -364,7 +360,7 @@ class Bus:
         )
         return Draft(tree, (tip, *sides), change.message(), None, self.now(), sign=True)
 
-    def _whole_batches(self, board: Board, items: Sequence[str]) -> tuple[str, ...]:
+    def whole_batches(self, board: Board, items: Sequence[str]) -> tuple[str, ...]:
         """Return the items, with everything that goes up together with one of them."""
         found: dict[str, None] = {}
         for item in items:
@@ -438,6 +434,8 @@ class Bus:
         """Return the bytes of an item's payload by path below its folder."""
         board = self.board()
         part, record = people.part_of(board, item)
+        for problem in part.missing:
+            raise Refused(f"{problem.path}: {problem.message}", rule=problem.rule, remedy=problem.remedy)
         return {file.path: self.hub.store.blob(part.files[file.path].oid) for file in record.payload}
 
     # --- bus.yaml
@@ -450,9 +448,15 @@ class Bus:
         """Make a text the new ``bus.yaml``, as a decision signed with the user's key."""
         data = text.encode("utf-8")
         codec.read(data, records.Bus, path=paths.BUS)
+        before = self.effective().blob
 
         def decide(board: Board) -> Change:
-            del board
+            if self.reader.effective(board.commit).blob != before:
+                raise Refused(
+                    "bus.yaml was changed by another decision meanwhile",
+                    rule="bus-moved",
+                    remedy="look at the change again: gitbus config set, or gitbus ratify",
+                )
             blob = self.hub.store.write_blob(data)
             return Change("config", plain(what), {paths.BUS: data}, trailers=(("Gitbus-Bus", blob),))
 
@@ -484,7 +488,7 @@ class Bus:
 
     def edited_config(self, key: str, value: Any) -> str:
         """Return ``bus.yaml`` with one value set by its dotted key."""
-        where = tuple(int(step) if step.isdigit() else step for step in key.split("."))
+        where = tuple(int(step) if step.isascii() and step.isdigit() else step for step in key.split("."))
         return codec.edit(self.bus_text(), where, value)
 
     def set_config(self, key: str, value: Any, what: str | None = None) -> Done:
@@ -551,13 +555,17 @@ class Bus:
         entry = self.hub.store.entry(self.hub.look()[self.hub.main], paths.BUS)
         return self.hub.store.blob(entry.oid).decode("utf-8", "replace") if entry else ""
 
-    def ratify(self, *, discard: bool = False) -> Done:
-        """Decide on a pending edit of ``bus.yaml``: take it, or put the effective version back."""
-        tip = self.hub.look()[self.hub.main]
-        entry = self.hub.store.entry(tip, paths.BUS)
-        if discard or entry is None:
+    def ratify(self, *, discard: bool = False, shown: str | None = None) -> Done:
+        """Decide on a pending edit of ``bus.yaml``: take it, or put the effective version back.
+
+        Args:
+            discard: put the effective version back.
+            shown: the text that the person was shown; what stands on the branch unless given.
+        """
+        text = self.tip_bus_text() if shown is None else shown
+        if discard or not text:
             return self.decide_bus(self.bus_text(), "the effective version again")
-        return self.decide_bus(self.hub.store.blob(entry.oid).decode("utf-8"), "ratified")
+        return self.decide_bus(text, "ratified")
 
     # --- actors
 

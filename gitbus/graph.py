@@ -10,7 +10,7 @@ Example: with ``foreach`` over two customers, the node ``mail`` stands for the t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -44,8 +44,8 @@ class Planned:
 class Graph:
     """The tasks of one goal with their states.
 
-    ``groups`` names the tasks of every foreach node whose list is known; ``broken`` says why a
-    foreach node has none.
+    ``groups`` names the tasks of every foreach node whose list is known, and ``loops`` holds those
+    nodes themselves, whose list may be empty; ``broken`` says why a foreach node has none.
     """
 
     goal: Goal
@@ -54,12 +54,13 @@ class Graph:
     broken: Mapping[str, str]
     states: Mapping[str, str]
     results: Mapping[str, Result]
+    loops: Mapping[str, Planned] = field(default_factory=dict)
 
     def after(self, result: Result) -> Graph:
         """Return the graph once a result was taken that leaves the goal's shape as it is."""
         states = {**self.states, result.task: "done"}
         results = {**self.results, result.task: result}
-        return Graph(self.goal, self.tasks, self.groups, self.broken, states, results)
+        return replace(self, states=states, results=results)
 
     @cached_property
     def needed(self) -> frozenset[str]:
@@ -128,24 +129,25 @@ class Graph:
                 continue
             seen[name] = None
             for member in {name, *self.members(name)}:
-                if member in self.tasks:
-                    queue += [need.task for need in self.tasks[member].needs]
+                known = self.tasks.get(member) or self.loops.get(member)
+                queue += [need.task for need in known.needs] if known else []
         return tuple(seen)
 
     def descendants(self, name: str) -> tuple[str, ...]:
         """Return the tasks that need this one, directly or through others."""
         found: dict[str, None] = {}
         frontier = {name}
+        everything = {**self.tasks, **self.loops}
         while frontier:
             nearer = {
                 one.id
-                for one in self.tasks.values()
+                for one in everything.values()
                 if one.id not in found
                 and any(frontier & {need.task, *self.members(need.task)} for need in one.needs)
             }
             found.update(dict.fromkeys(sorted(nearer)))
             frontier = nearer
-        return tuple(found)
+        return tuple(one for one in found if one not in self.loops)
 
 
 BUILT_IN_SCORERS = frozenset({"evidence"})
@@ -288,19 +290,11 @@ def _unrolled(graph: Graph, name: str) -> Graph:
     try:
         members = dict(_members(graph, planned))
     except Unresolved as error:
-        return Graph(
-            graph.goal,
-            graph.tasks,
-            graph.groups,
-            {**graph.broken, name: str(error)},
-            graph.states,
-            graph.results,
-        )
+        return replace(graph, broken={**graph.broken, name: str(error)})
     tasks = {other: one for other, one in graph.tasks.items() if other != name}
     tasks.update(members)
-    return Graph(
-        graph.goal, tasks, {**graph.groups, name: tuple(members)}, graph.broken, graph.states, graph.results
-    )
+    groups = {**graph.groups, name: tuple(members)}
+    return replace(graph, tasks=tasks, groups=groups, loops={**graph.loops, name: planned})
 
 
 def _members(graph: Graph, planned: Planned) -> Iterator[tuple[str, Planned]]:

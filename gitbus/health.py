@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING, Literal
 
 from gitbus import making
 from gitbus.errors import GitbusError
+from gitbus.hub import find_clone
+from gitbus.hub.direct import DirectHub
+from gitbus.hub.hook import is_installed
 from gitbus.hub.run import environment
 from gitbus.pins import seen_tip
 from gitbus.proof.bus import sending_on
@@ -24,6 +27,7 @@ from gitbus.proof.line import line_findings
 from gitbus.records.bus import key_body
 from gitbus.transports.base import Unusable
 from gitbus.transports.spawn import open_channel
+from gitbus.watching import Sightings, odd
 
 if TYPE_CHECKING:
     from gitbus.bus import Bus
@@ -51,7 +55,9 @@ def examine(bus: Bus, *, fix: bool = False) -> Iterator[Health]:
     """
     yield _git()
     yield from _identity(bus)
+    yield from _hub(bus)
     yield from _line(bus)
+    yield from _clock(bus)
     yield from _flag(bus)
     yield from _locks(bus, fix=fix)
     yield from _disk(bus)
@@ -91,6 +97,49 @@ def _identity(bus: Bus) -> Iterator[Health]:
         yield Health("ok", f"you are {person.id} ({', '.join(person.roles)}), and your key is known")
 
 
+def _hub(bus: Bus) -> Iterator[Health]:
+    """Say whether the hub lets pass what the protocol needs, and forbids what it must."""
+    if not isinstance(bus.hub, DirectHub):
+        yield Health(
+            "warning",
+            f"whether the hub forbids force pushes to {bus.branch} cannot be seen from here",
+            "protect the branch there; gitbus/* has to stay open for forced updates (presence)",
+        )
+        return
+    git = bus.hub.git
+    if git.run("rev-parse", "--verify", "--quiet", "refs/heads/gitbus").code == 0:
+        yield Health(
+            "problem",
+            "a branch called gitbus is in the way of gitbus/workers/… and the others",
+            f"git -C {git.git_dir} branch -m gitbus another-name",
+        )
+    if git.run("config", "--bool", "receive.denyNonFastForwards").out.strip() == b"true":
+        yield Health(
+            "problem",
+            "the hub denies forced updates, so that no worker can say that it is here",
+            f"git -C {git.git_dir} config receive.denyNonFastForwards false (the hub's hook keeps {bus.branch})",
+        )
+    if is_installed(git.git_dir):
+        yield Health("ok", f"the hub's hook keeps {bus.branch} from being put back")
+    else:
+        yield Health(
+            "warning",
+            f"nothing at the hub keeps {bus.branch} from being put back by a force push",
+            f"let the hub have the hook of a new one: gitbus init ELSEWHERE, then copy its hooks/update to {git.git_dir}",
+        )
+
+
+def _clock(bus: Bus) -> Iterator[Health]:
+    refs, now = bus.refs(), bus.now()
+    sightings = Sightings(bus.hub)
+    sightings.look(refs, bus.board(), now)
+    found = odd(refs, bus.hub, sightings, now)
+    for where, what in found:
+        yield Health("warning", f"{where}: {what}", "set the clock: timedatectl set-ntp true")
+    if not found:
+        yield Health("ok", "no clock is ahead of this one")
+
+
 def _line(bus: Bus) -> Iterator[Health]:
     tip = bus.refs()[bus.hub.main]
     findings = line_findings(bus.hub.store, tip, bus.root, bus.effective(), seen=seen_tip(bus.state))
@@ -112,8 +161,13 @@ def _flag(bus: Bus) -> Iterator[Health]:
 
 
 def _locks(bus: Bus, *, fix: bool) -> Iterator[Health]:
-    folder: Path = bus.hub.store.git.git_dir  # type: ignore[attr-defined]
-    found = [path for path in (*folder.glob("*.lock"), *(folder / "refs").rglob("*.lock")) if path.is_file()]
+    folders: set[Path] = {bus.hub.store.git.git_dir.resolve(), find_clone(bus.folder).git_dir.resolve()}  # type: ignore[attr-defined]
+    found = [
+        path
+        for folder in sorted(folders)
+        for path in (*folder.glob("*.lock"), *(folder / "refs").rglob("*.lock"))
+        if path.is_file()
+    ]
     for path in found:
         held = _is_open(path)
         if held or (held is None and time.time() - path.stat().st_mtime < STALE):
@@ -152,7 +206,8 @@ def _reachable_keys(bus: Bus) -> Iterator[Health]:
     level: Literal["warning", "problem"] = "problem" if bus.effective().bus.sending.enabled else "warning"
     workers = [one for one in bus.board().workers.values() if one.run is not None]
     key = making.find_key(bus.folder)
-    if workers and key is not None:
+    approvers = {key_body(one) for person in bus.effective().bus.with_role("approver") for one in person.keys}
+    if workers and key is not None and key_body(key) in approvers and not key.startswith("sk-"):
         yield Health(
             level,
             "approver-reachable-by-worker: workers of this user can read the key that approves",

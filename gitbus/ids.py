@@ -27,6 +27,9 @@ DEVICES = frozenset(
 )
 """Names that Windows keeps for devices, in lower case."""
 
+LONGEST = timedelta(days=36_500)
+"""The longest duration; one that is added to a time must not leave the calendar."""
+
 _DURATION = re.compile(r"(0|[1-9][0-9]{0,8})([smhd])")
 _SIZE = re.compile(r"(0|[1-9][0-9]{0,11})(B|KiB|MiB|GiB)?")
 _RATE = re.compile(r"([1-9][0-9]{0,5})/([smhd])")
@@ -89,7 +92,10 @@ def duration(text: str) -> timedelta:
     match = _DURATION.fullmatch(text)
     if not match:
         raise ValueError("a duration is a whole number and s, m, h or d, such as 15m")
-    return timedelta(seconds=int(match[1]) * _SECONDS[match[2]])
+    found = timedelta(seconds=int(match[1]) * _SECONDS[match[2]])
+    if found > LONGEST:
+        raise ValueError(f"a duration is at most {duration_text(LONGEST)}")
+    return found
 
 
 def duration_text(value: timedelta) -> str:
@@ -147,6 +153,8 @@ def parse_time(text: str) -> datetime:
         raise ValueError("a time is RFC 3339, such as 2026-11-30T20:05:00Z, or local with a zone's name")
     date, minutes, seconds, fraction, offset, zone = match.groups()
     stamp = f"{date}T{minutes}{seconds or ':00'}{(fraction or '')[:7]}"
+    if not 1000 <= int(date[:4]) <= 9000:  # so that neither a zone nor a duration leaves the calendar
+        raise ValueError("a time's year is between 1000 and 9000")
     if offset:
         return datetime.fromisoformat(stamp + ("Z" if offset in "Zz" else offset)).astimezone(UTC)
     return _in_zone(datetime.fromisoformat(stamp), zone)

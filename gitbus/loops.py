@@ -108,14 +108,25 @@ class Together:
         """Say whether a worker runs something."""
         return any(worker.busy() for worker in self.workers)
 
-    def run(self, stop: threading.Event, finished: Callable[[bool], bool]) -> None:
-        """Step until ``finished(acted)`` or the stop event; survives a hub that is away for a while."""
+    def run(self, stop: threading.Event, finished: Callable[[bool], bool], *, patient: bool = True) -> None:
+        """Step until ``finished(acted)`` or the stop event.
+
+        Args:
+            stop: ends it.
+            finished: told whether anybody acted; says whether it is over.
+            patient: wait for a hub that is away for a while.
+
+        Raises:
+            Unreachable: the hub is away, and nobody wants to wait for it.
+        """
         away = 1.0
         while not stop.is_set():
             try:
                 acted = self.step()
                 away = 1.0
             except Unreachable as error:
+                if not patient:
+                    raise
                 self.tell(f"{error} (trying again in {away:.0f} s)")
                 stop.wait(away)
                 away = min(LONGEST, away * 2)

@@ -251,6 +251,9 @@ def _message(raw: Mapping[str, Any], place: tuple[str | int, ...]) -> Message:
                 "wrong-type", (*place, key), f"`{key}` came out as something else than addresses"
             )
         fields[key] = flat
+    for name, value in fields["headers"].items():
+        if not isinstance(value, str):
+            raise ProposalRefused("wrong-type", (*place, "headers", name), f"`{name}` came out as no text")
     return Message.model_validate(fields)
 
 

@@ -136,11 +136,9 @@ class Sender:
         board, effective = self._look()
         ready, refused = self._ready(board, effective, named)
         done += refused
-        if dry_run:
-            return done + [Sent(one.part.id, "would-send") for one in ready]
         for channel in sorted({one.part.item.channel for one in ready if one.part.item}):
             mine = [one for one in ready if one.part.item and one.part.item.channel == channel]
-            done += self._over(channel, mine, board)
+            done += (self._would if dry_run else self._over)(channel, mine, board)
         return done
 
     def _look(self) -> tuple[Board, Effective]:
@@ -221,6 +219,19 @@ class Sender:
         return _Ready(part, proof)
 
     # --- steps 2 to 7, for one channel
+
+    def _would(self, name: str, ready: list[_Ready], board: Board) -> list[Sent]:
+        """Say what would be sent over one channel, once it let itself be checked."""
+        fields = board.bus.channels[name].model_dump(mode="json", by_alias=True)
+        try:
+            transport = self.opener(name, fields, self.environment)
+            try:
+                transport.check()
+            finally:
+                transport.close()
+        except Unusable as error:
+            return [_unusable(one, error) for one in ready]
+        return [Sent(one.part.id, "would-send") for one in ready]
 
     def _over(self, name: str, ready: list[_Ready], board: Board) -> list[Sent]:
         """Send what is ready over one channel, batch by batch on one connection."""

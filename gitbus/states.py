@@ -14,8 +14,8 @@ NONE = "-"
 TASK: frozenset[tuple[str, str, str]] = frozenset(
     (source, target, verb)
     for verb, pairs in {
-        "release": [(NONE, "ready"), ("skipped", "ready"), ("ready", "ready")],
-        "assign": [(state, "assigned") for state in (NONE, "skipped", "ready")],
+        "release": [(state, "ready") for state in (NONE, "skipped", "ready", "cancelled")],
+        "assign": [(state, "assigned") for state in (NONE, "skipped", "ready", "cancelled")],
         "absorb": [
             ("assigned", "done"),
             ("ready", "done"),  # a lost attempt's result that still came first
@@ -25,7 +25,7 @@ TASK: frozenset[tuple[str, str, str]] = frozenset(
             ("ready", "ready"),
         ],
         "lose": [("assigned", "ready"), ("assigned", "dead")],
-        "skip": [(NONE, "skipped"), ("ready", "skipped"), (NONE, "dead"), ("ready", "dead")],
+        "skip": [(state, to) for state in (NONE, "ready", "cancelled") for to in ("skipped", "dead")],
         "reopen": [("skipped", "ready")],
         "cancel": [(NONE, "cancelled"), ("ready", "cancelled"), ("assigned", "cancelled")],
         "redo": [(state, "ready") for state in ("ready", "assigned", "done", "dead", "skipped")],
@@ -60,7 +60,7 @@ ITEM: frozenset[tuple[str, str, str]] = frozenset(
             if source != target
         ],
         "resolve": [("stuck", "sent"), ("stuck", "awaiting_approval")],
-        "retry": [("failed", "awaiting_approval"), ("expired", "awaiting_approval")],
+        "retry": [(state, waiting) for state in ("failed", "expired") for waiting in WAITING],
         "demote": [("approved", state) for state in WAITING],
         "reject": [(state, "rejected") for state in BEFORE_SENDING],
         "withdraw": [(state, "withdrawn") for state in BEFORE_SENDING],

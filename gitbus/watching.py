@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from gitbus import codec, ids, paths
 from gitbus.board import Board
 from gitbus.errors import Invalid
-from gitbus.history import EXECUTABLE, FILE, SYMLINK, TREE, Entry, Oid
+from gitbus.history import EXECUTABLE, FILE, SYMLINK, Entry, Oid
 from gitbus.hub.base import Hub
 from gitbus.incoming import Answer, Crew, FoundFile, Tip, Touched, WorkerCommit
 from gitbus.records import Presence
@@ -27,13 +27,14 @@ class Sightings:
 
     def look(self, refs: Mapping[str, Oid], board: Board, now: datetime) -> dict[str, Crew]:
         """Return the crew as it is now."""
-        crew = {
+        declared = {
             name: Crew(name, frozenset(worker.capabilities), worker.capacity, healthy=True)
             for name, worker in board.workers.items()
             if worker.ci
         }
+        crew = dict(declared)
         for ref, oid in refs.items():
-            if ref.startswith(paths.PRESENCE):
+            if ref.startswith(paths.PRESENCE) and ref.removeprefix(paths.PRESENCE) not in declared:
                 found = self._sight(
                     ref.removeprefix(paths.PRESENCE), oid, board.bus.conductor.worker_ttl, now
                 )
@@ -55,13 +56,38 @@ class Sightings:
 
     def _read(self, name: str, oid: Oid) -> Presence | None:
         entry = self.hub.store.entry(oid, "presence.yaml")
-        if entry is None or self.hub.store.size(entry.oid) > codec.LIMIT:
+        if entry is None or entry.mode != FILE or self.hub.store.size(entry.oid) > codec.LIMIT:
             return None
         try:
             presence = codec.read(self.hub.store.blob(entry.oid), Presence, path="presence.yaml")
         except Invalid:
             return None
         return presence if presence.worker == name else None
+
+
+def odd(refs: Mapping[str, Oid], hub: Hub, sightings: Sightings, now: datetime) -> list[tuple[str, str]]:
+    """Return (where, what) of signs of life that cannot be read, and of clocks that are ahead of ``now``."""
+    found = []
+    for ref in sorted(one for one in refs if one.startswith(paths.PRESENCE)):
+        name = ref.removeprefix(paths.PRESENCE)
+        known = sightings.seen.get(name)
+        where = ref.removeprefix(paths.HEADS)
+        if known is not None and known[1] is None:
+            found.append((f"{where}:presence.yaml", "this is no Presence of this worker"))
+        elif known is not None and known[1] is not None and known[1].announced_at - now > CLOCK:
+            found.append((where, f"the clock of worker {name} and the one here are more than a minute apart"))
+    if hub.store.commit(refs[hub.main]).committer.when - now > CLOCK:
+        found.append(
+            (
+                hub.main.removeprefix(paths.HEADS),
+                "the newest commit is more than a minute ahead of the clock here",
+            )
+        )
+    return found
+
+
+CLOCK = timedelta(minutes=1)
+"""How far a clock may be off before it is shown."""
 
 
 class Tips:
@@ -109,10 +135,12 @@ class Tips:
 
     def _answer(self, tree: Oid, touched: Touched, board: Board) -> Answer | None:
         match touched.path.split("/"):
-            case ["goals", goal, "results", name] if name.endswith(".yaml") and touched.entry is not None:
+            case ["goals", goal, "results", name] if name.endswith(".yaml"):
                 task = name.removesuffix(".yaml")
             case _:
                 return None
+        if touched.entry is None or touched.entry.mode != FILE:
+            return None
         small = touched.size <= board.bus.limits.record
         data = self.hub.store.blob(touched.entry.oid) if small else None
         found = self.hub.store.diff(None, tree, paths.artifacts(goal, task))
@@ -122,7 +150,7 @@ class Tips:
 
     def _file(self, entry: Entry, board: Board) -> FoundFile:
         size = self._size(entry)
-        if entry.mode == TREE or size > board.bus.limits.artifact:
+        if entry.mode != FILE or size > board.bus.limits.artifact:
             return FoundFile(entry, size, None)
         data = self.hub.store.blob(entry.oid)
         return FoundFile(entry, size, ids.sha256(data), ids.why_not_text(data))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gitbus.cli.common import complete_items, pairs, the_bus
+from gitbus.cli.common import complete_items, pairs, read_file, the_bus
 from gitbus.cli.output import note, print_json, safe, say, state, table
-from gitbus.errors import Misuse, Refused
+from gitbus.errors import Misuse, Refused, Unreachable
 
 if TYPE_CHECKING:
     from gitbus.bus import Bus
@@ -49,7 +49,9 @@ def conduct(once: Once = False, watch: Watch = False) -> None:
 
     _one_of(once, watch)
     with the_bus() as bus, stopping() as stop:
-        Together(bus, conductor=True, tell=note).run(stop, lambda acted: not watch and not acted)
+        Together(bus, conductor=True, tell=note).run(
+            stop, lambda acted: not watch and not acted, patient=watch
+        )
 
 
 def work(
@@ -87,7 +89,7 @@ def work(
         actors = Together(bus, conductor=False, workers=[actor], tell=note)
         try:
             actors.announce()
-            actors.run(stop, lambda acted: not watch and not acted and not actors.busy())
+            actors.run(stop, lambda acted: not watch and not acted and not actors.busy(), patient=watch)
         finally:
             actors.close()
 
@@ -154,7 +156,13 @@ def send(
     with the_bus(root or None) as bus, bus.sender() as sender, stopping() as stop:
         sender.stopping = stop.is_set
         while True:
-            done = sender.round(items, dry_run=dry_run)
+            try:
+                done = sender.round(items, dry_run=dry_run)
+            except Unreachable as error:
+                if not watch:
+                    raise
+                done = []
+                note(f"{safe(error)} (trying again)")
             if as_json:
                 listed = [asdict(one) | {"id": one.item} for one in done]
                 print_json(
@@ -187,7 +195,6 @@ def run(
 
     Example: gitbus run goal.yaml --worker git-log=./gather.py --worker write=./write.py
     """
-    from gitbus.cli.goals import read_file
     from gitbus.loops import Together, stopping
 
     with the_bus() as bus, stopping() as stop:
@@ -257,7 +264,9 @@ def up(
         actors = Together(bus, conductor=True, workers=workers, sender=sender, tell=note)
         try:
             actors.announce()
-            actors.run(stop, lambda acted: until_idle and not acted and not actors.busy())
+            actors.run(
+                stop, lambda acted: until_idle and not acted and not actors.busy(), patient=not until_idle
+            )
         finally:
             actors.close()
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gitbus.errors import GitbusError, Misuse
@@ -73,3 +74,15 @@ def _complete(incomplete: str, what: str) -> list[str]:
     with contextlib.suppress(GitbusError, OSError), the_bus() as bus:
         return [name for name in sorted(getattr(bus.board(), what)) if name.startswith(incomplete)]
     return []
+
+
+def read_file(path: Path) -> bytes:
+    """Return a file's bytes.
+
+    Raises:
+        Misuse: there is none.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise Misuse(f"{path} cannot be read: {error.strerror}", rule="usage") from None

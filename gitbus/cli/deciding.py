@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gitbus.cli.common import complete_items, pairs, the_bus
+from gitbus.cli.common import complete_items, pairs, read_file, the_bus
 from gitbus.cli.output import note, print_json, raw, safe, say, state, table
 from gitbus.errors import Misuse, Refused
 
@@ -58,7 +58,8 @@ def review(
                 )
             else:
                 table(
-                    ("item", "state", "what to do"), ((name, state(what), hint) for name, what, hint in rows)
+                    ("item", "state", "what to do"),
+                    ((safe(name), state(what), safe(hint)) for name, what, hint in rows),
                 )
             return
         if ok or no:
@@ -87,7 +88,7 @@ def approve(
             say(safe(bus.merge_decision(name).subject))
         if not items:
             return
-        for item in items:
+        for item in bus.whole_batches(bus.board(), items):
             if not bus.was_shown(item):
                 show_item(bus, item, as_json=False)
                 _sure(f"approve {item} as it stands above?", yes=yes)
@@ -154,9 +155,7 @@ def revise(
     with the_bus() as bus:
         old = bus.payload(item)
         new = (
-            {path: Path(str(name)).read_bytes() for path, name in pairs(file).items()}
-            if file
-            else _edited(old)
+            {path: read_file(Path(str(name))) for path, name in pairs(file).items()} if file else _edited(old)
         )
         unknown = sorted(set(new) - set(old))
         if unknown:
@@ -241,7 +240,7 @@ def config_get(key: Annotated[str, typer.Argument()] = "") -> None:
             return
         value: object = bus.effective().bus.model_dump(mode="json", by_alias=True)
         for step in key.split("."):
-            if isinstance(value, list) and step.isdigit() and int(step) < len(value):
+            if isinstance(value, list) and step.isascii() and step.isdigit() and int(step) < len(value):
                 value = value[int(step)]
             elif isinstance(value, dict) and step in value:
                 value = value[step]
@@ -267,8 +266,9 @@ def ratify(
     Example: gitbus ratify --discard
     """
     with the_bus() as bus:
-        _show_change(bus, bus.bus_text() if discard else bus.tip_bus_text())
-        say(safe(bus.ratify(discard=discard).subject))
+        text = bus.bus_text() if discard else bus.tip_bus_text()
+        _show_change(bus, text)
+        say(safe(bus.ratify(discard=discard, shown=text).subject))
 
 
 @person_app.command("list")
@@ -296,7 +296,7 @@ def person_add(
 
     Example: gitbus person add bob --email bob@acme.example --role reviewer --key bob.pub
     """
-    keys = [path.read_text("utf-8").strip() for path in key]
+    keys = [read_file(path).decode("utf-8", "replace").strip() for path in key]
     with the_bus() as bus:
         index = len(bus.effective().bus.people)
         value = {"id": person, "email": email, "roles": role, "keys": keys}

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from gitbus.cli.common import complete_goals, pairs, split_task, the_bus
-from gitbus.cli.output import note, print_json, raw, safe, say, state, table
+from gitbus.cli.common import complete_goals, pairs, read_file, split_task, the_bus
+from gitbus.cli.output import note, one_line, print_json, raw, safe, say, state, table
 from gitbus.errors import Misuse, Refused
 
 goal_app = typer.Typer(help="Add, list and cancel goals.", no_args_is_help=True)
@@ -45,18 +45,6 @@ def goal_add(
         note("the conductor takes it from here: gitbus conduct, or gitbus up")
 
 
-def read_file(path: Path) -> bytes:
-    """Return a file's bytes.
-
-    Raises:
-        Misuse: there is none.
-    """
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise Misuse(f"{path} cannot be read: {error.strerror}", rule="usage") from None
-
-
 @goal_app.command("list")
 def goal_list(as_json: Json = False) -> None:
     """List the goals and how far they are.
@@ -70,7 +58,10 @@ def goal_list(as_json: Json = False) -> None:
             return
         table(
             ("goal", "state", "title"),
-            ((one.id, state(one.state), safe((one.goal and one.goal.title) or "")) for one in goals),
+            (
+                (safe(one.id), state(one.state), one_line((one.goal and one.goal.title) or ""))
+                for one in goals
+            ),
         )
 
 

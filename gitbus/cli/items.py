@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gitbus.cli.output import console, print_json, safe, say, state
+from gitbus.cli.output import console, one_line, print_json, safe, say, state
 from gitbus.flow.people import part_of
 from gitbus.views import since
 
@@ -18,7 +18,7 @@ HINTS = {
     "in_review": "gitbus review {0} --ok, then gitbus approve {0}",
     "awaiting_approval": "gitbus review {0}, then gitbus approve {0}",
     "stuck": "gitbus resolve {0} --sent or --not-sent, with what you saw",
-    "failed": "gitbus retry {0}, or gitbus reject {0}",
+    "failed": "gitbus retry {0}, or gitbus revise {0}",
 }
 
 
@@ -51,6 +51,7 @@ def show_item(bus: Bus, item: str, *, as_json: bool) -> None:
                 "payload": texts,
                 "reviews": {who: one.verdict for who, one in part.reviews.items()},
                 "claims": [one.model_dump(mode="json") for one in result.claims] if result else [],
+                "evidence": [one.model_dump(mode="json") for one in result.evidence] if result else [],
             }
         )
         return
@@ -67,24 +68,27 @@ def show_item(bus: Bus, item: str, *, as_json: bool) -> None:
         _claims(result)
     for who, one in sorted(part.reviews.items()):
         current = "" if one.revision == record.revision else " [dim](of an older revision)[/]"
-        say(f"  review by {safe(who)}: {one.verdict}{current} {safe(one.note or '')}")
+        say(f"  review by {safe(who)}: {one.verdict}{current} {one_line(one.note or '')}")
     say(f"[dim]digest {record.digest}[/]")
 
 
 def _head(item: Item) -> None:
     say(f"[bold]{item.id}[/]  {state(item.state)}  revision {item.revision}  over [bold]{item.channel}[/]")
     if item.reason:
-        say(f"  reason: {safe(item.reason)}")
+        say(f"  reason: {one_line(item.reason)}")
     message = item.message
     rows = [("From", message.from_), ("To", ", ".join(message.to)), ("Cc", ", ".join(message.cc))]
     rows += [("Bcc", ", ".join(message.bcc)), ("Reply-To", message.reply_to), ("Subject", message.subject)]
     rows += list(message.headers.items())
     for name, value in rows:
         if value:
-            say(f"  [bold]{safe(name)}:[/] {safe(value)}")
+            say(f"  [bold]{one_line(name)}:[/] {one_line(value)}")
     if item.send_at:
         say(f"  not before {since(item.send_at)}")
-    scores = ", ".join(f"{safe(one.by)} {one.value:g}" for one in item.scores)
+    scores = ", ".join(
+        f"{safe(one.by)} {one.value:g}" + (f", {one_line(one.note)}" if one.note else "")
+        for one in item.scores
+    )
     if item.confidence is not None:
         say(f"  confidence {item.confidence:g} ({scores}), by {safe(item.source.worker)}")
     if item.expires_at and item.state in ("in_review", "awaiting_approval", "approved"):
@@ -108,4 +112,7 @@ def _claims(result: Result) -> None:
     where = {one.id: f"{one.kind} {one.ref}" for one in result.evidence}
     for claim in result.claims:
         rests = ", ".join(where.get(one, one) for one in claim.evidence)
-        say(f"  {claim.provenance:<10} {safe(claim.text)}" + (f"  [dim]← {safe(rests)}[/]" if rests else ""))
+        say(
+            f"  {claim.provenance:<10} {one_line(claim.text)}"
+            + (f"  [dim]← {one_line(rests)}[/]" if rests else "")
+        )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gitbus.cli.common import complete_goals, complete_items, split_task, the_bus
-from gitbus.cli.output import console, note, print_json, raw, safe, say, state, table
+from gitbus.cli.output import console, note, one_line, print_json, raw, safe, say, state, table
 from gitbus.errors import Misuse, Refused
 
 if TYPE_CHECKING:
@@ -44,16 +44,21 @@ def status_of(bus: Bus, goal: str | None) -> dict[str, Any]:
     """Return the Status document of a bus."""
     from gitbus import views
     from gitbus.proof.bus import sending_on
-    from gitbus.watching import Sightings
+    from gitbus.watching import Sightings, odd
 
     refs = bus.refs()
     board = bus.whole_board()
     if goal is not None and goal not in board.goals:
         raise Refused(f"there is no goal {goal}", rule="no-such-goal", remedy="gitbus goal list")
     effective = bus.effective()
-    crew = Sightings(bus.hub).look(refs, board, bus.now())
+    sightings = Sightings(bus.hub)
+    crew = sightings.look(refs, board, bus.now())
     document = views.status(board, crew, sending=sending_on(effective, bus.hub.store) is None, goal=goal)
     problems = document.get("problems", []) + bus.bus_problems()
+    problems += [
+        {"path": where, "line": 0, "message": what}
+        for where, what in odd(refs, bus.hub, sightings, bus.now())
+    ]
     if problems:
         document["problems"] = problems
     return document
@@ -66,11 +71,12 @@ def show_status(bus: Bus, document: dict[str, Any]) -> None:
     flag = "[green]on[/]" if document["sending"] else "[yellow]off[/]"
     say(f"[bold]{safe(bus.effective().bus.name)}[/]  at {document['main'][:10]}  sending {flag}")
     for problem in document.get("problems", []):
-        say(f"[red]problem[/]  {safe(problem['path'])}:{problem['line']}  {safe(problem['message'])}")
+        line = f":{problem['line']}" if problem["line"] else ""
+        say(f"[red]problem[/]  {one_line(problem['path'])}{line}  {one_line(problem['message'])}")
     if not document["goals"]:
         note("no goals yet: gitbus goal add goal.yaml")
     for goal in document["goals"]:
-        say(f"\n[bold]{goal['id']}[/]  {state(goal['state'])}")
+        say(f"\n[bold]{safe(goal['id'])}[/]  {state(goal['state'])}")
         table(
             ("  task", "state", "worker", "capability"),
             (
@@ -89,7 +95,7 @@ def show_status(bus: Bus, document: dict[str, Any]) -> None:
             ("  item", "state", "over", "what to do"),
             (
                 (
-                    f"  {one['id']}",
+                    f"  {safe(one['id'])}",
                     state(one["state"]),
                     one["channel"] or "",
                     f"[dim]{HINTS.get(one['state'], '').format(one['id'])}[/]",
@@ -111,8 +117,19 @@ def show_status(bus: Bus, document: dict[str, Any]) -> None:
                 for one in document["workers"]
             ),
         )
+    for goal, task in _dead(document):
+        say(f"\n[red]dead:[/] {safe(goal)}/{task}  [dim](gitbus dead {safe(goal)}/{task})[/]")
     if document["missing"]:
         say(f"\n[yellow]nobody has:[/] {', '.join(document['missing'])}  [dim](gitbus missing)[/]")
+
+
+def _dead(document: dict[str, Any]) -> list[tuple[str, str]]:
+    return [
+        (goal["id"], one["id"])
+        for goal in document["goals"]
+        for one in goal["tasks"]
+        if one["state"] == "dead"
+    ]
 
 
 def watch(

@@ -57,6 +57,11 @@ def safe(text: object) -> str:
     return escape(shown)
 
 
+def one_line(text: object) -> str:
+    """Return text from outside as :func:`safe` does, on one line, so that it cannot pass for another line."""
+    return safe(" ".join(str(text).split()))
+
+
 def state(name: str) -> str:
     """Return a state's name in its colour."""
     colour = STATES.get(name)
@@ -81,7 +86,8 @@ def raw(text: str) -> None:
 
 def print_json(value: Mapping[str, Any]) -> None:
     """Print one JSON document."""
-    raw(json.dumps({"apiVersion": "gitbus/v1", **value}, ensure_ascii=False, indent=2))
+    text = json.dumps({"apiVersion": "gitbus/v1", **value}, ensure_ascii=False, indent=2)
+    raw("".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

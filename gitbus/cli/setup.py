@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gitbus.cli.common import the_bus
 from gitbus.cli.output import note, raw, safe, say
 from gitbus.errors import Invalid, Misuse, Refused
+
+if TYPE_CHECKING:
+    from gitbus.records import Record
 
 
 def register(app: typer.Typer) -> None:
@@ -138,7 +141,8 @@ def check(
     """
     if form not in ("text", "github"):
         raise Misuse(f"{form!r} is no format", rule="usage", remedy="text or github")
-    problems = [problem for path in files or _records_here() for problem in _wrong(path)]
+    named = [path for one in files for path in (_records_in(one) if one.is_dir() else (one,))]
+    problems = [problem for path in (named if files else _records_here()) for problem in _wrong(path)]
     for one in problems:
         if form == "github":
             words = _command_safe(f"{one.message} [{one.rule}]")
@@ -172,6 +176,21 @@ def _records_here() -> list[Path]:
     return [path for path in found if path.is_file() and kind_of_path(path.relative_to(folder).as_posix())]
 
 
+def _records_in(folder: Path) -> list[Path]:
+    """Return the records below a folder of the bus."""
+    return [path for path in sorted(folder.rglob("*.yaml")) if path.is_file() and _kind_here(path)]
+
+
+def _kind_here(path: Path) -> type[Record] | None:
+    """Return which record stands in a file's place on the bus; None where it stands in none."""
+    from gitbus.cli.app import Where
+    from gitbus.codec import kind_of_path
+
+    here = Where.folder.resolve()
+    where = path.resolve()
+    return kind_of_path(where.relative_to(here).as_posix()) if where.is_relative_to(here) else None
+
+
 def _wrong(path: Path) -> list[Invalid]:
     from gitbus import codec
     from gitbus.records import KINDS, Goal
@@ -182,7 +201,7 @@ def _wrong(path: Path) -> list[Invalid]:
         raise Misuse(f"{path} cannot be read: {error.strerror}", rule="usage") from None
     except Invalid as error:
         return [error]
-    model = KINDS.get(str(loaded.data.get("kind")))
+    model = _kind_here(path) or KINDS.get(str(loaded.data.get("kind")))
     if model is None:
         try:
             codec.read_any(path.read_bytes(), path=str(path))

@@ -154,7 +154,9 @@ def _broken_path(batch: _Batch, worker: str, touched: Touched) -> Iterator[tuple
             yield "forbidden-path", shown, "a worker writes its own results and artifacts, and nothing else"
             return
     known = batch.task(goal, task)
-    if known is None or not attempts.was_assigned(known, worker):
+    part = batch.board.goals.get(goal)
+    unreadable = known is None and part is not None and paths.task(goal, task) in part.problems
+    if not unreadable and (known is None or not attempts.was_assigned(known, worker)):
         yield "forbidden-path", shown, "this task was never assigned to this worker"
     if touched.entry is not None and touched.entry.mode != FILE:
         yield "forbidden-kind", shown, "only plain files, no symlink, submodule or executable"
@@ -200,7 +202,7 @@ def _refuse_branch(batch: _Batch, tip: Tip, index: int, rule: str, place: str, m
                 message=message,
                 at=batch.now,
             )
-            _spend(batch, task, refusal)
+            _spend(batch, task, refusal, task.attempt)
 
 
 # --- the rules of a result
@@ -231,7 +233,7 @@ def _answer(batch: _Batch, worker: str, commit: Oid, answer: Answer) -> None:
     try:
         _check(batch, task, result, answer)
     except _No as no:
-        _refuse(batch, task, worker, commit, answer, no)
+        _refuse(batch, task, worker, commit, answer, no, result.attempt)
         return
     _accept(batch, task, result, answer, commit)
 
@@ -398,22 +400,30 @@ def _unsuccessful(batch: _Batch, task: Task, result: Result) -> None:
         result.worker,
         outcome + (f", {plain(said)}" if said else ""),
     )
-    if attempts.is_present(task, result.worker) and task.attempt == result.attempt:
-        _close(batch, task, outcome, said, result.after or RETRY_AFTER if outcome == "retry" else None)
-    else:
-        batch.set_task(attempts.end_lost(task, result.attempt, outcome, said))
+    after = result.after or RETRY_AFTER if outcome == "retry" else None
+    _close(batch, task, result.attempt, outcome, said, after)
 
 
-def _refuse(batch: _Batch, task: Task, worker: str, commit: Oid, answer: Answer, no: _No) -> None:
-    if not attempts.is_present(task, worker):
-        _refuse_late(batch, task, worker, no)
+def _refuse(
+    batch: _Batch,
+    task: Task,
+    worker: str,
+    commit: Oid,
+    answer: Answer,
+    no: _No,
+    attempt: int | None = None,
+) -> None:
+    """Refuse an answer; it costs the attempt that it is for, or the worker's open one where it does not say."""
+    tried = attempt or _open_attempt(task, worker)
+    if tried is None:
+        _note(batch, task.goal, task.id, task.attempt, worker, f"late and refused, {no.rule}")
         return
     limit = batch.board.bus.limits.raw
     raw = (answer.data or b"")[:limit].decode("utf-8", "replace")
     refusal = Refusal(
         goal=task.goal,
         task=task.id,
-        attempt=task.attempt,
+        attempt=tried,
         worker=worker,
         tip=commit,
         rule=no.rule,
@@ -423,29 +433,36 @@ def _refuse(batch: _Batch, task: Task, worker: str, commit: Oid, answer: Answer,
         truncated=answer.size > limit,
         at=batch.now,
     )
-    _spend(batch, task, refusal)
+    _spend(batch, task, refusal, tried)
 
 
-def _refuse_late(batch: _Batch, task: Task, worker: str, no: _No) -> None:
-    """Close the attempt that this worker had lost, if it was still open."""
-    lost = [past.attempt for past in task.history if attempts.is_open(task, past.attempt, worker)]
-    _note(batch, task.goal, task.id, max(lost, default=task.attempt), worker, f"late and refused, {no.rule}")
-    if lost:
-        batch.set_task(attempts.end_lost(task, max(lost), "refused", f"{no.rule}: {plain(no.message)}"))
+def _open_attempt(task: Task, worker: str) -> int | None:
+    """Return the newest attempt that this worker may still answer."""
+    numbers = [past.attempt for past in task.history] + [task.attempt]
+    return max((one for one in numbers if attempts.is_open(task, one, worker)), default=None)
 
 
-def _spend(batch: _Batch, task: Task, refusal: Refusal) -> None:
-    batch.writes[paths.refusal(task.goal, task.id, task.attempt)] = refusal
-    _note(batch, task.goal, task.id, task.attempt, refusal.worker, f"refused, {refusal.rule}")
-    _close(batch, task, "refused", f"{refusal.rule}: {plain(refusal.message)}", None)
+def _spend(batch: _Batch, task: Task, refusal: Refusal, attempt: int) -> None:
+    batch.writes[paths.refusal(task.goal, task.id, attempt)] = refusal
+    _note(batch, task.goal, task.id, attempt, refusal.worker, f"refused, {refusal.rule}")
+    _close(batch, task, attempt, "refused", f"{refusal.rule}: {plain(refusal.message)}", None)
 
 
 def _close(
-    batch: _Batch, task: Task, outcome: attempts.Outcome, reason: str | None, after: timedelta | None
+    batch: _Batch,
+    task: Task,
+    attempt: int,
+    outcome: attempts.Outcome,
+    reason: str | None,
+    after: timedelta | None,
 ) -> None:
-    goal = batch.board.goals[task.goal].goal
+    """Close an attempt, the present one or one that was lost."""
+    goal, policy = batch.board.goals[task.goal].goal, batch.board.bus.conductor
     node = goal.tasks.get(task.id) if goal else None
-    batch.set_task(attempts.end(task, outcome, reason, batch.now, node, batch.board.bus.conductor, after))
+    if task.state == "assigned" and task.attempt == attempt:
+        batch.set_task(attempts.end(task, outcome, reason, batch.now, node, policy, after))
+    else:
+        batch.set_task(attempts.end_lost(task, attempt, outcome, reason, node, policy))
 
 
 def _late(batch: _Batch, task: Task, result: Result, worker: str) -> None:

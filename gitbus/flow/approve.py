@@ -24,7 +24,7 @@ def branches(board: Board) -> dict[str, tuple[str, ...]]:
     """Return which approval branches there shall be: name below ``gitbus/approve/`` → its items."""
     wanted: dict[str, list[str]] = {}
     for name, part in sorted(board.items.items()):
-        if part.item is None or part.problems or part.item.state not in WAITING:
+        if part.item is None or part.problems or part.item.state not in WAITING or part.missing:
             continue
         together = part.item.together
         if together is None:

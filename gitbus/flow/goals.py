@@ -20,7 +20,7 @@ from gitbus.expressions import Unresolved, resolve
 from gitbus.graph import Graph, Planned
 from gitbus.incoming import Crew, Inbox, load
 from gitbus.records import Report, Task
-from gitbus.records.work import PastAttempt, ReportedItem, ReportedTask, Usage
+from gitbus.records.work import MOST, PastAttempt, ReportedItem, ReportedTask, Usage
 from gitbus.states import TASK_FINAL
 
 
@@ -64,25 +64,25 @@ def cancel(board: Board, inbox: Inbox, now: datetime) -> list[Change]:  # noqa: 
 def _cancelled(board: Board, part: GoalBoard, now: datetime) -> Iterator[tuple[Task, str]]:
     if part.goal is None or part.goal.cancelled is None:
         return
-    for planned in graph.of(board, part).tasks.values():
-        task = part.tasks.get(planned.id) or _new_task(part, planned, now)
-        if task.state not in TASK_FINAL:
-            yield (
-                task.model_copy(update={"state": "cancelled", "reason": "goal_cancelled", "deadline": None}),
-                "goal cancelled",
-            )
+    tasks = dict(part.tasks)
+    update = {"state": "cancelled", "reason": "goal_cancelled", "deadline": None}
+    while True:  # what is cancelled may complete the list of a loop, whose tasks are then cancelled as well
+        left = [
+            task.model_copy(update=update)
+            for planned in graph.of(board, part, tasks).tasks.values()
+            if (task := tasks.get(planned.id) or _new_task(part, planned, now)).state not in TASK_FINAL
+        ]
+        if not left:
+            return
+        yield from ((task, "goal cancelled") for task in left)
+        tasks.update({task.id: task for task in left})
 
 
 def _superseded(board: Board, part: GoalBoard) -> Iterator[tuple[Task, str]]:
     """Yield the tasks that a planner or a loop made before it was done again, and does not make now."""
     whole = graph.of(board, part)
     for name, task in part.tasks.items():
-        if (
-            name not in whole.tasks
-            and name not in whole.goal.tasks
-            and task.state not in TASK_FINAL
-            and _made(whole, name)
-        ):
+        if name not in whole.tasks and task.state not in TASK_FINAL and _made(whole, name):
             yield (
                 task.model_copy(update={"state": "cancelled", "reason": "superseded", "deadline": None}),
                 "superseded",
@@ -91,12 +91,20 @@ def _superseded(board: Board, part: GoalBoard) -> Iterator[tuple[Task, str]]:
 
 def _made(whole: Graph, name: str) -> bool:
     """Say whether everything that could make this task has spoken, so that its absence is meant."""
-    makers = [
-        one
+    return all(
+        _has_spoken(whole, one)
         for one, node in whole.goal.tasks.items()
         if (node.expands or node.foreach) and name.startswith(one + "-")
-    ]
-    return all(whole.state(one) == "done" or one in whole.groups or one in whole.broken for one in makers)
+    )
+
+
+def _has_spoken(whole: Graph, maker: str) -> bool:
+    """Say whether a planner or a loop has made what it makes, or never will."""
+    if maker in whole.groups or maker in whole.broken:
+        return True
+    if whole.goal.tasks[maker].foreach:
+        return whole.standing(whole.tasks[maker]) == "unmet"
+    return whole.state(maker) in TASK_FINAL
 
 
 # --- lose
@@ -196,6 +204,8 @@ def _all_released(board: Board, now: datetime) -> tuple[list[tuple[Task, str]], 
     ready: list[tuple[Task, str]] = []
     skipped: list[tuple[Task, str]] = []
     for part in live(board):
+        if part.goal is not None and part.goal.cancelled is not None:
+            continue
         for task, what in _released(board, part, now):
             (ready if task.state == "ready" else skipped).append((task, what))
     return ready, skipped
@@ -220,10 +230,12 @@ def _next(
     part: GoalBoard, whole: Graph, planned: Planned, task: Task | None, now: datetime
 ) -> tuple[Task, str] | None:
     """Return what a task becomes by what it needs; None where nothing changes."""
-    if task is not None and not (task.state == "ready" or task.reason == "needs_unmet"):
+    if task is not None and not (task.state == "ready" or task.reason in ("needs_unmet", "superseded")):
         return None
     standing = whole.standing(planned)
     fresh = task or _new_task(part, planned, now)
+    if fresh.reason == "superseded":
+        fresh = attempts.anew(fresh, now)  # a planner or a loop makes it once more
     if standing == "pending":
         return None
     if standing == "unmet":
@@ -344,6 +356,8 @@ def _settled(board: Board, part: GoalBoard, now: datetime) -> Iterator[Change]:
     whole = graph.of(board, part)
     if any(whole.state(name) not in TASK_FINAL for name in whole.tasks):
         return
+    if any(task.state not in TASK_FINAL for task in part.tasks.values()):
+        return  # what a planner or a loop made once and makes no more is cancelled first
     if any(_may_still_run(whole, part.tasks[name], planned) for name, planned in whole.tasks.items()):
         return
     state = _goal_state(part, whole)
@@ -404,7 +418,7 @@ def _usage(part: GoalBoard) -> Usage | None:
     if not used:
         return None
     return Usage(
-        tokens_in=sum(one.tokens_in or 0 for one in used),
-        tokens_out=sum(one.tokens_out or 0 for one in used),
-        cost_usd=round(sum(one.cost_usd or 0.0 for one in used), 6),
+        tokens_in=min(MOST, sum(one.tokens_in or 0 for one in used)),
+        tokens_out=min(MOST, sum(one.tokens_out or 0 for one in used)),
+        cost_usd=min(MOST, round(sum(one.cost_usd or 0.0 for one in used), 6)),
     )

@@ -84,10 +84,14 @@ def cancel_goal(board: Board, goal: str, text: bytes, reason: str) -> Change:
 def resume(board: Board, goal: str, now: datetime) -> Change:
     """Return the commit that opens a goal's skipped tasks again."""
     part = goal_of(board, goal)
-    found = [task for task in part.tasks.values() if task.state == "skipped"]
-    if not found:
-        raise Refused(f"nothing of {goal} was skipped", rule="wrong-state")
-    absent = [task for task in found if task.reason == "worker_absent"]
+    _not_cancelled(part)
+    absent = [task for task in part.tasks.values() if task.reason == "worker_absent"]
+    if not absent:
+        raise Refused(
+            f"nothing of {goal} was skipped for want of a worker",
+            rule="wrong-state",
+            remedy="gitbus retry GOAL/TASK gives a dead task a new budget",
+        )
     tasks = [task.model_copy(update={"state": "ready", "reason": None, "ready_at": now}) for task in absent]
     return _tasks("reopen", tasks, part, "opened again")
 
@@ -95,30 +99,22 @@ def resume(board: Board, goal: str, now: datetime) -> Change:
 def retry_task(board: Board, goal: str, task: str, now: datetime) -> Change:
     """Return the commit that gives a dead task a new budget."""
     part = goal_of(board, goal)
+    _not_cancelled(part)
     found = part.tasks.get(task)
     if found is None:
         raise Refused(f"{goal} has no task {plain(task)} that began", rule="no-such-task")
     if found.state != "dead":
         raise Refused(f"{goal}/{task} is {found.state}; only a dead task can be retried", rule="wrong-state")
-    return _tasks("retry", [_anew(found, now)], part, "a new budget")
+    return _tasks("retry", [attempts.anew(found, now)], part, "a new budget")
 
 
-def _anew(task: Task, now: datetime, feedback: Feedback | None = None) -> Task:
-    following = attempts.last_attempt(task) + 1
-    return task.model_copy(
-        update={
-            "state": "ready",
-            "reason": None,
-            "ready_at": now,
-            "attempt": following,
-            "first_attempt": following,
-            "worker": None,
-            "assigned_at": None,
-            "deadline": None,
-            "not_before": None,
-            "feedback": (*task.feedback, feedback) if feedback else task.feedback,
-        }
-    )
+def _not_cancelled(part: GoalBoard) -> None:
+    if part.goal is not None and part.goal.cancelled is not None:
+        raise Refused(
+            f"{part.id} was cancelled; nothing of it is done again",
+            rule="wrong-state",
+            remedy="add a new goal",
+        )
 
 
 def _tasks(verb: str, tasks: Sequence[Task], part: GoalBoard, what: str) -> Change:
@@ -172,19 +168,20 @@ def redo(board: Board, item: str, by: str, note: str, now: datetime) -> Change:
     part, found = part_of(board, item)
     _in(found, (*BEFORE_SENDING, "rejected", "failed", "expired"), "done again")
     goal = goal_of(board, found.source.goal)
+    _not_cancelled(goal)
     task = goal.tasks.get(found.source.task)
     if task is None:
         raise Refused(f"the task of {item} is not on the board", rule="no-such-task")
     feedback = Feedback(by=by, revision=found.revision, text=note)
-    tasks = [_anew(task, now, feedback)]
+    tasks = [attempts.anew(task, now, feedback)]
     for name in graph.of(board, goal).descendants(task.id):
         below = goal.tasks.get(name)
         if below is not None and below.state not in ("ready", "cancelled"):
-            tasks.append(_anew(below, now))
+            tasks.append(attempts.anew(below, now))
     change = _tasks("redo", tasks, goal, "opened again")
     narrowed = (
         found
-        if found.state in ("failed", "expired")
+        if found.state in ("rejected", "failed", "expired")
         else found.model_copy(
             update={"state": "rejected", "reason": plain(f"to be done again: {note}", 1000)}
         )

@@ -167,13 +167,17 @@ class Failure(Part):
     detail: Text | None = None
 
 
+MOST = 10**15
+"""What a usage counts at the most, so that sums stay numbers that every reader can bear."""
+
+
 class Usage(Part):
     """What an attempt cost, as far as the worker knows."""
 
     model: Text | None = None
-    tokens_in: Count | None = None
-    tokens_out: Count | None = None
-    cost_usd: Number | None = None
+    tokens_in: Annotated[Count, Field(le=MOST)] | None = None
+    tokens_out: Annotated[Count, Field(le=MOST)] | None = None
+    cost_usd: Annotated[Number, Field(le=MOST)] | None = None
 
 
 class Result(Record):

@@ -147,3 +147,12 @@ def opened(make: Callable[[], Bus]) -> Any:
 
 def outcomes(done: Sequence[Sent]) -> list[str]:
     return [one.outcome for one in done]
+
+
+def vandalise(bus: Bus, files: Tree) -> Oid:
+    """Commit on the bus's branch what nobody should, and return the tip before."""
+    store, tip = bus.hub.store, bus.hub.look()[bus.hub.main]
+    tree = store.write_tree(store.commit(tip).tree, dict(files))
+    made = store.write_commit(Draft(tree, (tip,), "oops\n", Author("m", "m@x"), bus.now()))
+    assert bus.hub.move([RefMove(bus.hub.main, tip, made)]).moved(bus.hub.main)
+    return tip

@@ -80,7 +80,8 @@ def test_the_whole_way_in_a_clone_with_work_in_it(tmp_path: Path, way: Callable[
     assert world.git("fsck", "--strict", "--no-dangling") == ""
 
 
-@pytest.mark.parametrize("way", [as_direct, pytest.param(as_push, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("way", [as_direct, as_push])
 def test_by_the_command_line(tmp_path: Path, way: Callable[[World], None]) -> None:
     world = make_world(tmp_path)
     way(world)

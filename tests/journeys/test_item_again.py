@@ -9,7 +9,17 @@ import pytest
 from gitbus import paths
 from gitbus.bus import Bus
 from gitbus.errors import Refused
-from tests.journeys.driving import SENT, UNKNOWN, approved_item, nothing_to_object, on, outcomes, send, state
+from tests.journeys.driving import (
+    REFUSED,
+    SENT,
+    UNKNOWN,
+    approved_item,
+    nothing_to_object,
+    on,
+    outcomes,
+    send,
+    state,
+)
 from tests.support.world import ITEM, World, function_worker, make_world, ok, step_all, waiting_item
 
 EDITED = b"Hello,\nit is really out.\n"
@@ -59,6 +69,41 @@ def test_redo_gives_the_words_to_the_worker(world: World) -> None:
         assert feedback == 2
         bus.approve([ITEM])
         on(bus)
+        assert outcomes(send(bus, SENT)) == ["sent"]
+        nothing_to_object(bus)
+
+
+def test_redo_twice_before_anybody_began(world: World) -> None:
+    """An attempt's number is never used again, so that no old answer is taken for a new one."""
+    with waiting_item(world) as bus:
+        bus.redo(ITEM, "warmer")
+        bus.redo(ITEM, "shorter")
+        assert bus.whole_board().goals["release"].tasks["mail"].attempt == 2
+        assert work_again(bus) == [["warmer", "shorter"]]
+        item = bus.board().items[ITEM].item
+        assert item is not None
+        assert (item.state, item.revision, item.source.attempt) == ("awaiting_approval", 2, 2)
+        nothing_to_object(bus)
+
+
+@pytest.mark.parametrize(("there", "attempt"), [("expired", 1), ("failed", 2), ("rejected", 1)])
+def test_redo_of_what_did_not_go_out(world: World, there: str, attempt: int) -> None:
+    with approved_item(world) as bus:
+        match there:
+            case "expired":
+                world.clock.forward(days=7)
+                bus.conduct()
+            case "failed":
+                send(bus, REFUSED)
+            case _:
+                bus.reject(ITEM, "no")
+        assert state(bus) == there
+        bus.redo(ITEM, "again")
+        work_again(bus)
+        item = bus.board().items[ITEM].item
+        assert item is not None
+        assert (item.state, item.revision, item.attempt) == ("awaiting_approval", 2, attempt)
+        bus.approve([ITEM])
         assert outcomes(send(bus, SENT)) == ["sent"]
         nothing_to_object(bus)
 
@@ -199,8 +244,6 @@ def test_revised_by_a_person(world: World, approved: bool) -> None:
 
 
 def test_a_revision_of_what_failed_does_not_reuse_the_attempt(world: World) -> None:
-    from tests.journeys.driving import REFUSED
-
     with approved_item(world) as bus:
         assert outcomes(send(bus, REFUSED)) == ["failed"]
         bus.revise(ITEM, {"body.txt": EDITED})

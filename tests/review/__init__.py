@@ -1,0 +1,1 @@
+"""Promises that no single module keeps alone."""
