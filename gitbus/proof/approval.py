@@ -112,6 +112,8 @@ def _prove(
     forge: Forge | None,
 ) -> Proof:
     found = effective(history, tip, root, known=bus, forge=forge)
+    if found.unasked:
+        return Proof(item, None, (), (), found.unasked)
     present = read_at(history, tip, paths.item(item), Item)
     approval = read_at(history, tip, paths.approval(item), Approval)
     why = _why_none(item, present, approval)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from gitbus import paths
 from gitbus.errors import Refused
-from gitbus.history import Delta, Entry, History, Oid
-from gitbus.proof.forge import Forge
+from gitbus.history import Commit, Delta, Entry, History, Oid
+from gitbus.proof.forge import Forge, may_know
 from gitbus.proof.messages import BUS, trailers
 from gitbus.proof.reads import changed, first_parent, read_entry
 from gitbus.proof.standing import Standing, approver_of, own_work
@@ -51,7 +51,8 @@ class Effective:
     ``since`` is the commit at which it last advanced or was affirmed by name. ``pending`` are the
     edits that prove nothing and still stand in the tip's file; ``stops`` the commits since then
     that say that sending is off, or that cannot be read. ``clouds`` are the stretches of the line,
-    both ends included, in which an edit waited for a decision or a stop stood.
+    both ends included, in which an edit waited for a decision or a stop stood. ``unasked`` says
+    which merges only a forge can tell of that was not asked: what is effective is not known then.
     """
 
     tip: Oid
@@ -60,6 +61,7 @@ class Effective:
     pending: tuple[Pending, ...] = ()
     stops: tuple[Oid, ...] = ()
     clouds: tuple[tuple[Oid, Oid], ...] = ()
+    unasked: tuple[Missing, ...] = ()
 
     @property
     def bus(self) -> Bus:
@@ -108,6 +110,8 @@ def effective(
         Refused: the root is not on the line (rule ``not-on-line``), the history is not all here
             (``shallow``), or the root holds no Bus that can be read (``no-bus``).
     """
+    if known is not None and known.unasked and forge is not None:
+        known = None
     if known is not None and known.tip == tip and known.advances[0].commit == root:
         return known
     found, new = _start(history, tip, root, known)
@@ -164,6 +168,8 @@ def _next(history: History, found: Effective, oid: Oid, touches: bool, forge: Fo
     here = history.entry(oid, paths.BUS)
     bus = read_entry(history, here, paths.BUS, Bus)
     person = _decided(history, found, oid, here, touches, forge) if bus is not None else None
+    if isinstance(person, Missing):
+        found, person = replace(found, unasked=(*found.unasked, person)), None
     if person is not None and here is not None and bus is not None:
         advances = found.advances
         if here.oid != found.blob:
@@ -204,8 +210,11 @@ def _decided(
     here: Entry | None,
     touches: bool,
     forge: Forge | None,
-) -> str | None:
-    """Return the approver who decided on what stands in this commit; None where nobody did."""
+) -> str | Missing | None:
+    """Return the approver who decided on what stands in this commit; None where nobody did.
+
+    What only a forge could tell, and was not asked, is returned as missing.
+    """
     if here is None:
         return None
     commit = history.commit(oid)
@@ -217,8 +226,8 @@ def _decided(
         person = approver_of(history, oid, found.bus)
         if person is not None:
             return person
-    if forge is not None and directly and found.bus.approval.proof == "github":
-        return _by_forge(history, found, oid, forge)
+    if directly and found.bus.approval.proof == "github":
+        return _by_forge(history, found, commit, forge)
     return None
 
 
@@ -227,13 +236,22 @@ def _touches_outbox(history: History, oid: Oid) -> bool:
     return any(changed(history, oid, folder) for folder in ("outbox", "archive"))
 
 
-def _by_forge(history: History, found: Effective, oid: Oid, forge: Forge) -> str | None:
-    deltas: tuple[Delta, ...] = tuple(changed(history, oid))
+def _by_forge(
+    history: History, found: Effective, commit: Commit, forge: Forge | None
+) -> str | Missing | None:
+    deltas: tuple[Delta, ...] = tuple(changed(history, commit.oid))
     if [delta.path for delta in deltas] != [paths.BUS]:
         return None
+    if forge is None and not may_know(commit):
+        return None
+    if forge is None:
+        return missing("unasked", f"only GitHub knows who merged {commit.oid[:10]}", unasked=True)
     standing = Standing(found.bus, found.bus)
-    word = forge.word(history, oid, standing, ())
+    word = forge.word(history, commit.oid, standing, ())
     approvers = standing.with_role("approver")
+    unasked = [one for one in word.missing if one.kind == "unasked"]
+    if unasked:
+        return unasked[0]
     return next((person for person in word.people[:1] if person in approvers and not word.missing), None)
 
 
@@ -245,6 +263,8 @@ def sending_on(found: Effective, history: History, tip: Oid | None = None) -> Mi
         history: the repository.
         tip: that commit; ``found.tip`` where it is left out.
     """
+    if found.unasked:
+        return found.unasked[0]
     entry = history.entry(tip or found.tip, paths.BUS)
     here = read_entry(history, entry, paths.BUS, Bus)
     if not found.bus.sending.enabled:

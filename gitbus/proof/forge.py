@@ -13,6 +13,7 @@ from typing import Protocol
 
 from gitbus.history import Commit, History, Oid
 from gitbus.proof.standing import Standing, Word
+from gitbus.proof.values import Missing
 
 
 class Forge(Protocol):
@@ -33,7 +34,21 @@ class Forge(Protocol):
         """
         ...
 
+    def agrees(self, history: History, tip: Oid) -> Missing | None:
+        """Return why the forge and git do not tell of one and the same branch; None where they do.
+
+        One may be ahead of the other; neither may hold what the other's history has not.
+
+        Args:
+            history: the repository.
+            tip: what git says is the bus's branch.
+        """
+        ...
+
 
 def may_know(commit: Commit) -> bool:
-    """Say whether a forge may have made this commit, so that only it can tell who merged."""
-    return commit.committer.email == "noreply@github.com" or commit.committer.name == "GitHub"
+    """Say whether a forge may have made this commit, so that only it can tell who merged.
+
+    GitHub commits as ``noreply@github.com``, an own server as ``noreply@`` its host.
+    """
+    return commit.committer.email.startswith("noreply@") or commit.committer.name == "GitHub"

@@ -40,6 +40,15 @@ RULES: Mapping[str, str] = {
     "wrong-branch": "the deciding merge was made into another branch",
     "rewritten": "the deciding commit was rebased or picked: who wrote it and who signed it differ",
     "squashed": "the deciding commit squashes others: its signature covers what others wrote",
+    # a pull request
+    "no-pull": "no merged pull request of this repository made the deciding commit",
+    "several-pulls": "more than one pull request is said to have made the deciding commit",
+    "fork": "the pull request came from another repository",
+    "indirect-merge": "the forge did not make the deciding commit: a push merged the pull request, or a rebase",
+    "automatic-merge": "the pull request was merged by itself: nobody looked at that moment",
+    "merged-by-app": "who merged the pull request is no person",
+    "unknown-account": "who merged the pull request is nobody in the bus",
+    # people
     "quorum": "not enough approvers stand behind it",
     "review-quorum": "not enough reviews for an item that came in under the threshold",
     "standing-no": "somebody says no to this revision",
@@ -52,6 +61,7 @@ RULES: Mapping[str, str] = {
     # what could not be looked at
     "unasked": "it could not be looked at",
     "shallow": "the history is not all here",
+    "diverged": "the forge and git tell of different histories of the bus's branch",
     # the flag
     "sending-off": "sending is off",
     "sending-stopped": "somebody stopped sending, and no approver lifted that",

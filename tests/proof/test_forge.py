@@ -23,6 +23,9 @@ class Told:
         self.told = word
         self.asked: list[tuple[str, ...]] = []
 
+    def agrees(self, history: History, tip: Oid) -> None:
+        return None
+
     def word(self, history: History, commit: Oid, standing: Standing, about: Collection[str]) -> Word:
         self.asked.append(tuple(about))
         return self.told if commit == self.commit else Word((), (), (missing("not-named"),))
