@@ -23,24 +23,25 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from gitbus import codec, paths, records
+from gitbus import approving, codec, paths, records
 from gitbus.board import Board
-from gitbus.change import Change, Thread, plain
+from gitbus.change import Change, plain
 from gitbus.clock import utc_now
 from gitbus.conductor import Conductor, archived
-from gitbus.errors import HubMoved, Invalid, Refused
+from gitbus.errors import HubMoved, Invalid, Refused, Unreachable
 from gitbus.flow import people
 from gitbus.flow.items import revise
+from gitbus.forge.base import Forge, PlainForge
+from gitbus.forge.opening import OnDemand, open_forge
 from gitbus.goalcheck import check
 from gitbus.history import TREE, Entry, Oid
-from gitbus.hub import Draft, Hub, RefMove, local_state, open_hub
+from gitbus.hub import Hub, RefMove, hub_url, local_state, open_hub
 from gitbus.pins import pin_root, pinned_root, show_digest, shown_digests
 from gitbus.proof.bus import Effective
 from gitbus.reading import Reader
 from gitbus.records import Goal, Person
 from gitbus.runner.base import Runner
 from gitbus.sender import Sender
-from gitbus.states import WAITING
 from gitbus.version import refuse_old
 from gitbus.worker import Offer, WorkerActor
 from gitbus.writing import Writer
@@ -50,10 +51,11 @@ TRIES = 30
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A change that landed: its commit, and its subject."""
+    """A change that landed: its commit, its subject, and whether the user's key signed it."""
 
     commit: Oid
     subject: str
+    signed: bool = False
 
 
 class Bus:
@@ -75,7 +77,10 @@ class Bus:
         self.state = state
         self.root = root
         self.now = now
-        self.reader = Reader(hub.store, root)
+        self._forge: Forge | None = None
+        self.proof = OnDemand(lambda: self.forge)
+        """What knows who merged, asked only where no signature tells."""
+        self.reader = Reader(hub.store, root, self.proof)
 
     @classmethod
     def open(
@@ -113,10 +118,25 @@ class Bus:
         self.close()
 
     def close(self) -> None:
-        """End what child processes there are."""
+        """End what child processes and connections there are."""
+        if self._forge is not None:
+            self._forge.close()
         self.hub.close()
 
     # --- looking
+
+    @property
+    def forge(self) -> Forge:
+        """The forge that the hub is on, opened when it is first needed.
+
+        Raises:
+            Unreachable: it is GitHub, and there is no token for it (rule ``no-token``).
+        """
+        if self._forge is None:
+            tip = self.hub.look()[self.hub.main]
+            bus = Reader(self.hub.store, self.root).effective(tip).bus
+            self._forge = open_forge(hub_url(self.folder), bus, self.branch, self.hub.store, os.environ)
+        return self._forge
 
     @property
     def branch(self) -> str:
@@ -312,71 +332,24 @@ class Bus:
 
     # --- items: decisions
 
-    def review(self, item: str, verdict: Literal["ok", "no"], note: str | None = None) -> Done:
-        """Say yes or no to an item's present revision, signed."""
-        who = self.person().id
-        return self.commit(
-            lambda board: people.review(board, item, who, verdict, note, self.now()), sign=True
-        )
+    def review(self, item: str, verdict: Literal["ok", "no"], note: str | None = None) -> Done | None:
+        """Say yes or no to an item's present revision: signed, or as a review on the forge (None then)."""
+        done = approving.review(self, item, verdict, note)
+        return Done(*done) if done is not None else None
 
     def approve(self, items: Sequence[str]) -> Done:
-        """Approve items by merging their approval branches, signed with the user's key.
+        """Approve items: merge their branches signed with the user's key, or their pull requests.
 
         Raises:
-            Refused: one of them does not wait, or its branch is not up.
+            Refused: one of them does not wait, its branch is not up, or the forge does not merge it.
             HubMoved: others were faster too often.
         """
-        for attempt in range(TRIES):
-            refs = self.hub.look()
-            tip = refs[self.hub.main]
-            board = self.reader.board(tip)
-            refuse_old(board.bus)
-            draft = self._merge(board, refs, tip, items)
-            made = self.hub.store.write_commit(draft)
-            if self.hub.move([RefMove(self.hub.main, tip, made)]).moved(self.hub.main):
-                return Done(made, draft.message.split("\n", 1)[0])
-            time.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 6)))  # noqa: S311 - jitter
-        raise HubMoved("the bus's branch moved each time", rule="hub-moved", remedy="try again")
-
-    def _merge(self, board: Board, refs: Mapping[str, Oid], tip: Oid, items: Sequence[str]) -> Draft:
-        """Return the merge of some items' flips into the branch."""
-        sides: list[Oid] = []
-        tree = self.hub.store.commit(tip).tree
-        names = self.whole_batches(board, items)
-        for item in names:
-            flip = self.flip(board, refs, item)
-            if flip not in sides:
-                sides.append(flip)
-            files = {
-                path: self.hub.store.entry(flip, path) for path in (paths.item(item), paths.approval(item))
-            }
-            tree = self.hub.store.write_tree(tree, files)
-        subject = names[0] if len(names) == 1 else f"{len(names)} items"
-        change = Change(
-            "approve",
-            subject,
-            about=tuple(Thread(item=item) for item in names),
-            body=names if len(names) > 1 else (),
-        )
-        return Draft(tree, (tip, *sides), change.message(), None, self.now(), sign=True)
+        merge, subject, signed = approving.approve(self, items)
+        return Done(merge, subject, signed)
 
     def whole_batches(self, board: Board, items: Sequence[str]) -> tuple[str, ...]:
         """Return the items, with everything that goes up together with one of them."""
-        found: dict[str, None] = {}
-        for item in items:
-            _, record = people.part_of(board, item)
-            if record.together is None:
-                found[item] = None
-                continue
-            found.update(
-                dict.fromkeys(
-                    name
-                    for name, part in sorted(board.items.items())
-                    if part.item and part.item.together == record.together and part.item.state in WAITING
-                )
-            )
-            found.setdefault(item, None)
-        return tuple(found)
+        return approving.whole_batches(board, items)
 
     def flip(self, board: Board, refs: Mapping[str, Oid], item: str) -> Oid:
         """Return the flip that an approver of an item merges.
@@ -384,29 +357,7 @@ class Bus:
         Raises:
             Refused: the item does not wait, its branch is not up, or is not its flip.
         """
-        _, record = people.part_of(board, item)
-        if record.state not in WAITING:
-            raise Refused(f"{item} is {record.state}; it does not wait for an approval", rule="wrong-state")
-        ref = paths.APPROVE + (record.together or item)
-        tip = refs.get(ref)
-        if tip is None:
-            raise Refused(
-                f"{item} waits, but its approval branch is not up",
-                rule="not-put-up",
-                remedy="run gitbus conduct",
-            )
-        store = self.hub.store
-        wanted = record.model_copy(update={"state": "approved"})
-        entry = store.entry(tip, paths.item(item))
-        payload = [f"{paths.item_folder(item)}/{file.path}" for file in record.payload]
-        edited = any(store.entry(tip, path) != store.entry(board.commit, path) for path in payload)
-        if edited or entry is None or store.blob(entry.oid) != codec.write(wanted):
-            raise Refused(
-                f"the approval branch of {item} holds something else than the item as it is",
-                rule="stale-branch",
-                remedy="run gitbus conduct, then look at the item again",
-            )
-        return tip
+        return approving.flip(self, board, refs, item)
 
     def resolve(self, item: str, verdict: Literal["sent", "not_sent"], evidence: str) -> Done:
         """Say what became of a stuck item, signed."""
@@ -571,7 +522,16 @@ class Bus:
 
     def conductor(self) -> Conductor:
         """Return a conductor on this clone."""
-        return Conductor(self.hub, self.root, self.now, self.state)
+        return Conductor(self.hub, self.root, self.now, self.state, self.shown_forge())
+
+    def shown_forge(self) -> Forge:
+        """Return the forge where there is a token for it; else one that does nothing, and says so."""
+        try:
+            return self.forge
+        except Unreachable as error:
+            without = PlainForge()
+            without.troubles.append(f"{error.message}: no pull request is opened, closed or heard")
+            return without
 
     def conduct(self) -> int:
         """Tick until nothing is left to decide; return how many ticks did something."""
@@ -588,7 +548,12 @@ class Bus:
     def sender(self, environment: Mapping[str, str] | None = None) -> Sender:
         """Return the sender of this clone."""
         return Sender(
-            self.hub, self.root, self.state, os.environ if environment is None else environment, self.now
+            self.hub,
+            self.root,
+            self.state,
+            os.environ if environment is None else environment,
+            self.now,
+            forge=self.proof,
         )
 
     # --- what was shown

@@ -23,16 +23,19 @@ from pathlib import Path
 from gitbus.board import Board
 from gitbus.change import Change
 from gitbus.clock import utc_now
-from gitbus.errors import HubMoved, Unreachable
+from gitbus.errors import HubMoved, Refused, Unreachable
+from gitbus.flow import people
 from gitbus.flow.absorb import absorb
+from gitbus.flow.approve import branches
 from gitbus.flow.archive import archive, due, folders
 from gitbus.flow.goals import cancel, lose, place, reopen, settle
 from gitbus.flow.items import demote, expire, persist, revise, route, score, strand, strand_broken
 from gitbus.flow.sending import broken_rules
+from gitbus.forge.base import Forge, PlainForge, Said, View
 from gitbus.forge.plain import Approvals
 from gitbus.graph import scores_wanted
 from gitbus.history import Oid
-from gitbus.hub.base import Hub, RefMove, Store
+from gitbus.hub.base import Hub, Moves, RefMove, Store
 from gitbus.hub.direct import DirectHub
 from gitbus.hub.maintaining import maintain
 from gitbus.incoming import Crew, Inbox, Tip
@@ -71,14 +74,21 @@ class Conductor:
         root: the commit that began the bus.
         clock: what time it is.
         state: the clone's local state, where it remembers whom it told what; nobody is told without.
+        forge: where people see what waits, and are heard; branches alone unless given.
     """
 
     def __init__(
-        self, hub: Hub, root: Oid, clock: Callable[[], datetime] = utc_now, state: Path | None = None
+        self,
+        hub: Hub,
+        root: Oid,
+        clock: Callable[[], datetime] = utc_now,
+        state: Path | None = None,
+        forge: Forge | None = None,
     ) -> None:
         self.hub = hub
         self.clock = clock
-        self.reader = Reader(hub.store, root)
+        self.forge = forge or PlainForge()
+        self.reader = Reader(hub.store, root, self.forge.proof)
         self.writer = Writer(hub.store, CONDUCTOR, self.reader.remember)
         self.approvals = Approvals(hub, self.writer)
         self.judge = Judge(hub.store, self.reader, hub.main)
@@ -123,7 +133,7 @@ class Conductor:
         self.seen = refs
         if not moves:
             self._tell(board, now)
-            return False
+            return self._show(board, refs, now)
         done = self.hub.move(moves)
         if tip != main and not done.moved(self.hub.main):
             self.approvals.forget(made)
@@ -132,7 +142,11 @@ class Conductor:
             self.reader.adopt(board, tip)
         self.seen = {**refs, self.hub.main: tip}
         self._tell(board, now)
-        return bool(done.done)
+        return self._show(board, _moved(self.seen, moves, done), now) or bool(done.done)
+
+    def _show(self, board: Board, refs: Mapping[str, Oid], now: datetime) -> bool:
+        """Let the forge show what waits; whatever goes wrong there changes nothing here."""
+        return self.forge.keep(View(board, refs, branches(board), now))
 
     def _tell(self, board: Board, now: datetime) -> None:
         if self.notifier is not None:
@@ -144,9 +158,14 @@ class Conductor:
         refuse_old(board.bus)
         crew = self.crew.look(refs, board, now)
         tips = self.tips.look(refs, main, board)
-        board = self._opened(board, tips, crew)
+        words = self.forge.hear(board, refs)
+        board = self._opened(board, tips, crew, {said.item.split(".", 1)[0] for said in words})
         inbox = Inbox(tips, crew)
         changes: list[Change] = []
+        for said in words:
+            for change in heard(board, said, now):
+                board = board.after(change)
+                changes.append(change)
         for stage in STAGES:
             for change in stage(board, inbox, now):
                 board = board.after(change)
@@ -172,10 +191,10 @@ class Conductor:
         demoting = demote(board, [one for one in disproved if one[0] not in taken], now)
         return [*found, *revising, *more, *demoting]
 
-    def _opened(self, board: Board, tips: tuple[Tip, ...], crew: Mapping[str, Crew]) -> Board:
+    def _opened(self, board: Board, tips: tuple[Tip, ...], crew: Mapping[str, Crew], more: set[str]) -> Board:
         """Load the settled goals that something may still happen to."""
         able = {capability for one in crew.values() if one.healthy for capability in one.capabilities}
-        wanted = {answer.goal for tip in tips for commit in tip.commits for answer in commit.answers}
+        wanted = more | {answer.goal for tip in tips for commit in tip.commits for answer in commit.answers}
         wanted |= {
             name
             for name, part in board.goals.items()
@@ -183,6 +202,26 @@ class Conductor:
         }
         wanted |= {item.split(".", 1)[0] for item, _ in scores_wanted(board)}
         return self.reader.opened(board, sorted(wanted & set(board.goals)))
+
+
+def heard(board: Board, said: Said, now: datetime) -> list[Change]:
+    """Return the commit that a person's word on the forge asks for; none where it is too late for it."""
+    with contextlib.suppress(Refused):
+        if said.verb == "redo":
+            return [people.redo(board, said.item, said.by, said.text, now)]
+        return [people.reject(board, said.item, said.text)]
+    return []
+
+
+def _moved(refs: Mapping[str, Oid], moves: Sequence[RefMove], done: Moves) -> dict[str, Oid]:
+    """Return the refs as they are after some of the moves happened."""
+    after = dict(refs)
+    for move in moves:
+        if done.moved(move.ref):
+            after.pop(move.ref, None)
+            if move.new is not None:
+                after[move.ref] = move.new
+    return after
 
 
 def archived(

@@ -48,6 +48,7 @@ class Judge:
                 now=now,
                 bus=bus,
                 branch=self.branch,
+                forge=self.reader.forge,
             )
             self._proofs[key] = known
         return known

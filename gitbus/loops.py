@@ -87,10 +87,22 @@ class Together:
 
     def step(self) -> bool:
         """Let each actor act once; say whether any of them did anything."""
-        acted = self.conductor.tick() if self.conductor else False
+        acted = self._conduct()
         for worker in self.workers:
             acted = worker.step() or acted
         return self._send() or acted
+
+    def _conduct(self) -> bool:
+        """Let the conductor act, and tell what the forge could not do, each trouble once."""
+        if self.conductor is None:
+            return False
+        acted = self.conductor.tick()
+        troubles, self.conductor.forge.troubles = self.conductor.forge.troubles, []
+        for trouble in troubles:
+            if self._said.get(trouble) is None:
+                self.tell(trouble)
+                self._said[trouble] = trouble
+        return acted
 
     def _send(self) -> bool:
         if self.sender is None or time.monotonic() - self._last_send < SENDER_PAUSE:

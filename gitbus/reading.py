@@ -19,6 +19,7 @@ from gitbus.errors import Invalid
 from gitbus.history import FILE, TREE, Entry, Oid
 from gitbus.hub.base import Store
 from gitbus.proof.bus import Effective, effective
+from gitbus.proof.forge import Forge
 from gitbus.records import Record
 
 FOLDERS = ("goals", "outbox", "workers", "refused")
@@ -31,13 +32,15 @@ class Reader:
     Args:
         store: where the objects are.
         root: the commit that began the bus.
+        forge: what knows who merged, where there is a forge.
     """
 
     folders: tuple[str, ...] = FOLDERS
 
-    def __init__(self, store: Store, root: Oid) -> None:
+    def __init__(self, store: Store, root: Oid, forge: Forge | None = None) -> None:
         self.store = store
         self.root = root
+        self.forge = forge
         self._records: dict[tuple[Oid, str], Record] = {}
         self._last: tuple[Board, Oid] | None = None  # with its tree
         self._effective: Effective | None = None
@@ -48,7 +51,7 @@ class Reader:
         Raises:
             Refused: there is none (rule ``no-bus``).
         """
-        self._effective = effective(self.store, tip, self.root, known=self._effective)
+        self._effective = effective(self.store, tip, self.root, known=self._effective, forge=self.forge)
         return self._effective
 
     def board(self, tip: Oid) -> Board:

@@ -37,6 +37,7 @@ from gitbus.journal import Journal, JournalEntry
 from gitbus.pins import see_tip, seen_tip
 from gitbus.proof.approval import prove_approval
 from gitbus.proof.bus import Effective, sending_on
+from gitbus.proof.forge import Forge
 from gitbus.proof.leases import leases_of
 from gitbus.proof.line import line_findings
 from gitbus.proof.values import Proof
@@ -83,6 +84,7 @@ class Sender:
         now: what time it is.
         opener: makes a channel's transport.
         holder: who sends, as leases and receipts say it.
+        forge: what knows who merged, where there is a forge.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class Sender:
         now: Callable[[], datetime] = utc_now,
         opener: Opener = open_channel,
         holder: str | None = None,
+        forge: Forge | None = None,
     ) -> None:
         self.hub = hub
         self.root = root
@@ -105,7 +108,8 @@ class Sender:
         self.stopping: Callable[[], bool] = lambda: False
         """Asked before every new lease; what is leased is finished whatever it says."""
         self.journal = Journal(state)
-        self.reader = Reader(hub.store, root)
+        self.forge = forge
+        self.reader = Reader(hub.store, root, forge)
         self.writer = Writer(hub.store, SENDER, self.reader.remember)
 
     def __enter__(self) -> Self:
@@ -153,9 +157,23 @@ class Sender:
         findings = line_findings(self.hub.store, tip, self.root, effective, seen=known, proved=known)
         if findings:
             raise Refused(findings[0].message, rule=findings[0].rule, remedy=findings[0].remedy)
+        self._agreed(tip, effective)
         see_tip(self.state, tip)
         refuse_old(effective.bus)
         return self.reader.board(tip), effective
+
+    def _agreed(self, tip: Oid, effective: Effective) -> None:
+        """Make sure that a forge whose word may count tells of the very branch that git tells of.
+
+        Raises:
+            Unreachable: it does not, or could not be asked.
+        """
+        wrong = effective.unasked[:1]
+        if not wrong and self.forge is not None and effective.bus.approval.proof == "github":
+            lacking = self.forge.agrees(self.hub.store, tip)
+            wrong = (lacking,) if lacking is not None else ()
+        for one in wrong:
+            raise Unreachable(one.message, rule=one.rule, remedy=one.remedy or None)
 
     # --- step 1: look
 
@@ -191,11 +209,17 @@ class Sender:
             return Sent(item.id, "refused", "journal-knows: this clone was about to send this attempt before")
         store, branch = self.hub.store, self.hub.main
         proof = prove_approval(
-            store, board.commit, item.id, root=self.root, now=now, bus=effective, branch=branch
+            store,
+            board.commit,
+            item.id,
+            root=self.root,
+            now=now,
+            bus=effective,
+            branch=branch,
+            forge=self.forge,
         )
         if not proof.proved or proof.commit is None:
-            first = proof.missing[0]
-            return Sent(item.id, "refused", f"{first.rule}: {first.message}")
+            return _unproved(item.id, proof)
         approved_at = self.hub.store.commit(proof.commit).committer.when
         waiting = why_not_now(item, board.bus, approved_at, now)
         if waiting:
@@ -208,7 +232,14 @@ class Sender:
         for rule, _, why in why_not_message(item.message, channel):
             return Sent(item.id, "refused", f"{rule}: {why}")
         for found in leases_of(
-            store, board.commit, item.id, root=self.root, bus=effective, branch=branch, now=now
+            store,
+            board.commit,
+            item.id,
+            root=self.root,
+            bus=effective,
+            branch=branch,
+            now=now,
+            forge=self.forge,
         ):
             if found.attempt == item.attempt:
                 return Sent(item.id, "refused", f"lease-exists: attempt {item.attempt} has a lease already")
@@ -454,6 +485,13 @@ def _unusable(one: _Ready, error: Unusable) -> Sent:
     return Sent(one.part.id, "later", f"{error.rule}: {error.message}")
 
 
+def _unproved(item: str, proof: Proof) -> Sent:
+    """Say why an approval proves nothing: for good, or because it could not be asked just now."""
+    later = all(one.rule == "unasked" for one in proof.missing)
+    first = proof.missing[0]
+    return Sent(item, "later" if later else "refused", f"{first.rule}: {first.message}")
+
+
 def _over_what(identity: Identity, definition: Channel) -> dict[str, Any]:
     channel = ReceiptChannel(
         id=identity.channel,
@@ -471,7 +509,7 @@ def _on_whose_word(proof: Proof) -> dict[str, Any]:
     approval = ReceiptApproval(
         commit=proof.commit or "0" * 40,
         people=proof.people,
-        proof="signature",
+        proof="github" if any(one.assurance == "recorded" for one in proof.verified) else "signature",
         verified=tuple(
             ProofLine(what=one.what, assurance=one.assurance, evidence=one.evidence) for one in proof.verified
         ),

@@ -63,7 +63,8 @@ def review(
                 )
             return
         if ok or no:
-            say(safe(bus.review(item, "ok" if ok else "no", reason or None).subject))
+            done = bus.review(item, "ok" if ok else "no", reason or None)
+            say(safe(done.subject) if done else f"reviewed the pull request of {safe(item)}")
             return
         show_item(bus, item, as_json=as_json)
         bus.mark_shown([item])
@@ -93,7 +94,8 @@ def approve(
                 show_item(bus, item, as_json=False)
                 _sure(f"approve {item} as it stands above?", yes=yes)
         done = bus.approve(items)
-        say(f"{safe(done.subject)} [dim]({done.commit[:10]}, signed)[/]")
+        how = "signed" if done.signed else "merged on GitHub"
+        say(f"{safe(done.subject)} [dim]({done.commit[:10]}, {how})[/]")
         note("the sender takes it from here: gitbus send")
 
 

@@ -3,7 +3,7 @@
 from gitbus.hub.base import Author, Draft, Hub, Moves, RefMove, Store
 from gitbus.hub.create import create_clone, create_hub
 from gitbus.hub.maintaining import maintain
-from gitbus.hub.opening import find_clone, local_state, open_hub
+from gitbus.hub.opening import find_clone, hub_url, local_state, open_hub
 
 __all__ = [
     "Author",
@@ -15,6 +15,7 @@ __all__ = [
     "create_clone",
     "create_hub",
     "find_clone",
+    "hub_url",
     "local_state",
     "maintain",
     "open_hub",

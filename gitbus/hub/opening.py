@@ -66,6 +66,15 @@ def local_state(folder: Path) -> Path:
     return state
 
 
+def hub_url(folder: Path) -> str | None:
+    """Return the URL of the hub of the clone that a folder is in; None where the clone names none.
+
+    Raises:
+        NoBus: there is no repository (rule ``no-repository``).
+    """
+    return remote_url(find_clone(folder))
+
+
 def open_hub(folder: Path, *, offline: bool = False) -> Hub:
     """Return the hub of the clone that a folder is in.
 

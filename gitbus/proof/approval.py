@@ -126,7 +126,7 @@ def _prove(
         return Proof(item, commit.oid, (), (), (missing("state-jump", f"from {state} to approved"),))
     standing = Standing(found.at(history, commit.parents[0]), found.bus)
     case = _Case(history, tip, item, now, standing, commit, waited, present, approval, branch, forge)
-    return _weighed(case)
+    return _weighed(case, _decisions(found))
 
 
 def _why_none(item: str, present: Item | None, approval: Approval | None) -> Missing | None:
@@ -139,7 +139,12 @@ def _why_none(item: str, present: Item | None, approval: Approval | None) -> Mis
     return None
 
 
-def _weighed(case: _Case) -> Proof:
+def _decisions(found: Effective) -> tuple[Verified, ...]:
+    """Return what a forge said of the versions of the Bus, so that it can be weighed without asking again."""
+    return tuple(one for advance in found.advances for one in advance.recorded)
+
+
+def _weighed(case: _Case, decisions: tuple[Verified, ...]) -> Proof:
     about = Decision.approving(case.waited, case.branch)
     word = decided_by(case.history, case.commit, case.standing, about, case.forge)
     enough = quorum(case.history, case.tip, case.waited, case.standing, word)
@@ -157,7 +162,7 @@ def _weighed(case: _Case) -> Proof:
         case.name,
         case.commit.oid,
         enough.people,
-        tuple(one for one in found if isinstance(one, Verified)),
+        (*(one for one in found if isinstance(one, Verified)), *decisions),
         tuple(one for one in found if isinstance(one, Missing)),
     )
 

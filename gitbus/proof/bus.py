@@ -18,8 +18,8 @@ from gitbus.history import Commit, Delta, Entry, History, Oid
 from gitbus.proof.forge import Forge, may_know
 from gitbus.proof.messages import BUS, trailers
 from gitbus.proof.reads import changed, first_parent, read_entry
-from gitbus.proof.standing import Standing, approver_of, own_work
-from gitbus.proof.values import Missing, missing
+from gitbus.proof.standing import Standing, Word, approver_of, own_work
+from gitbus.proof.values import Missing, Verified, missing
 from gitbus.records import Bus
 
 _RATIFY = "gitbus ratify, or gitbus ratify --discard"
@@ -33,6 +33,7 @@ class Advance:
     blob: Oid
     bus: Bus
     person: str | None = None  # None: the root, which is pinned
+    recorded: tuple[Verified, ...] = ()  # what a forge said of the merge that decided on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +168,13 @@ def _next(history: History, found: Effective, oid: Oid, touches: bool, forge: Fo
     """Return the effective Bus after one more commit of the line, one that may say something about it."""
     here = history.entry(oid, paths.BUS)
     bus = read_entry(history, here, paths.BUS, Bus)
-    person = _decided(history, found, oid, here, touches, forge) if bus is not None else None
-    if isinstance(person, Missing):
-        found, person = replace(found, unasked=(*found.unasked, person)), None
-    if person is not None and here is not None and bus is not None:
+    word = _decided(history, found, oid, here, touches, forge) if bus is not None else Word()
+    unasked = tuple(one for one in word.missing if one.kind == "unasked")
+    found = replace(found, unasked=(*found.unasked, *unasked))
+    if word.people and not word.missing and here is not None and bus is not None:
         advances = found.advances
         if here.oid != found.blob:
-            advances = (*advances, Advance(oid, here.oid, bus, person))
+            advances = (*advances, Advance(oid, here.oid, bus, word.people[0], word.verified))
         return _clouded(found, replace(found, advances=advances, since=oid, pending=(), stops=()), oid)
     if not touches:
         return _clouded(found, found, oid)
@@ -210,13 +211,13 @@ def _decided(
     here: Entry | None,
     touches: bool,
     forge: Forge | None,
-) -> str | Missing | None:
-    """Return the approver who decided on what stands in this commit; None where nobody did.
+) -> Word:
+    """Return the word of the approver who decided on what stands in this commit; nobody's where none did.
 
-    What only a forge could tell, and was not asked, is returned as missing.
+    What only a forge could tell, and was not asked, is missing.
     """
     if here is None:
-        return None
+        return Word()
     commit = history.commit(oid)
     by_name = set(trailers(commit.message, BUS)) == {here.oid}
     parent = history.entry(commit.parents[0], paths.BUS) if commit.parents else None
@@ -225,10 +226,10 @@ def _decided(
     if (by_name or alone) and own_work(commit, named=by_name) is None:
         person = approver_of(history, oid, found.bus)
         if person is not None:
-            return person
+            return Word((person,))
     if directly and found.bus.approval.proof == "github":
         return _by_forge(history, found, commit, forge)
-    return None
+    return Word()
 
 
 def _touches_outbox(history: History, oid: Oid) -> bool:
@@ -236,23 +237,17 @@ def _touches_outbox(history: History, oid: Oid) -> bool:
     return any(changed(history, oid, folder) for folder in ("outbox", "archive"))
 
 
-def _by_forge(
-    history: History, found: Effective, commit: Commit, forge: Forge | None
-) -> str | Missing | None:
+def _by_forge(history: History, found: Effective, commit: Commit, forge: Forge | None) -> Word:
     deltas: tuple[Delta, ...] = tuple(changed(history, commit.oid))
     if [delta.path for delta in deltas] != [paths.BUS]:
-        return None
-    if forge is None and not may_know(commit):
-        return None
-    if forge is None:
-        return missing("unasked", f"only GitHub knows who merged {commit.oid[:10]}", unasked=True)
-    standing = Standing(found.bus, found.bus)
-    word = forge.word(history, commit.oid, standing, ())
-    approvers = standing.with_role("approver")
-    unasked = [one for one in word.missing if one.kind == "unasked"]
-    if unasked:
-        return unasked[0]
-    return next((person for person in word.people[:1] if person in approvers and not word.missing), None)
+        return Word()
+    if forge is not None:
+        standing = Standing(found.bus, found.bus)
+        word = forge.word(history, commit.oid, standing, ())
+        ours = word.people[:1] and word.people[0] in standing.with_role("approver")
+        return word if ours or word.missing else Word()
+    why = missing("unasked", f"only GitHub knows who merged {commit.oid[:10]}", unasked=True)
+    return Word((), (), (why,) if may_know(commit) else ())
 
 
 def sending_on(found: Effective, history: History, tip: Oid | None = None) -> Missing | None:

@@ -92,7 +92,9 @@ class Asking:
             return None
         if answer["status"] == "behind":
             return _behind(f"its branch does not hold {old[:10]} yet")
-        return missing("diverged", f"at {old[:10]}", "find out who rewrote the branch, and where", unasked=True)
+        return missing(
+            "diverged", f"at {old[:10]}", "find out who rewrote the branch, and where", unasked=True
+        )
 
     # --- facts
 
