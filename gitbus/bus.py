@@ -135,7 +135,8 @@ class Bus:
         if self._forge is None:
             tip = self.hub.look()[self.hub.main]
             bus = Reader(self.hub.store, self.root).effective(tip).bus
-            self._forge = open_forge(hub_url(self.folder), bus, self.branch, self.hub.store, os.environ)
+            url = hub_url(self.folder)
+            self._forge = open_forge(url, bus, self.branch, self.hub.store, os.environ, self.state)
         return self._forge
 
     @property

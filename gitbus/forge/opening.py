@@ -9,6 +9,7 @@ Example: ``open_forge("https://github.com/acme/bus", bus, "main", os.environ)``.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 
 from gitbus.errors import Unreachable
 from gitbus.forge.base import Forge, PlainForge
@@ -28,7 +29,14 @@ def github_place(url: str | None, bus: Bus, environment: Mapping[str, str]) -> P
     return place_of(url, environment, certain=bus.approval.proof == "github")
 
 
-def open_forge(url: str | None, bus: Bus, branch: str, store: Store, environment: Mapping[str, str]) -> Forge:
+def open_forge(
+    url: str | None,
+    bus: Bus,
+    branch: str,
+    store: Store,
+    environment: Mapping[str, str],
+    state: Path | None = None,
+) -> Forge:
     """Return the forge that a hub is on, with the rights of the token that is there.
 
     Args:
@@ -37,6 +45,7 @@ def open_forge(url: str | None, bus: Bus, branch: str, store: Store, environment
         branch: the bus's branch, by its short name.
         store: where the objects are.
         environment: where the token and the API's address may stand.
+        state: the clone's local state, where what GitHub said for good is remembered.
 
     Raises:
         Unreachable: it is GitHub, and there is no token (rule ``no-token``).
@@ -55,7 +64,7 @@ def open_forge(url: str | None, bus: Bus, branch: str, store: Store, environment
     from gitbus.forge.github.client import Client
     from gitbus.forge.github.forge import GitHub
 
-    return GitHub(Client(place, token, pace=not environment.get("GITBUS_NO_PACE")), branch, store)
+    return GitHub(Client(place, token, pace=not environment.get("GITBUS_NO_PACE")), branch, store, state)
 
 
 class OnDemand:

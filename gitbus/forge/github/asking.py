@@ -9,13 +9,17 @@ Example: ``Asking(client, "main").word(history, commit, standing, {"approve/a.ma
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from gitbus.errors import GitbusError, Unreachable
 from gitbus.forge.github.client import Client, ForgeRefused
 from gitbus.history import Commit, History, Oid
-from gitbus.proof.merged import Account, PullFacts, ReviewFact, weigh
+from gitbus.pins import write_file
+from gitbus.proof.merged import Account, PullFacts, ReviewFact, facts_in, weigh
 from gitbus.proof.standing import AGAIN, Standing, Word
 from gitbus.proof.values import Missing, missing
 
@@ -32,31 +36,64 @@ _AUTOMATIC = {
 _UNDONE = {"auto_merge_disabled": "auto-merge", "removed_from_merge_queue": "merge queue"}
 
 
+class Remembered:
+    """Facts of merges that once were found to decide on the Bus, kept in a clone's own state.
+
+    What decided once has decided, so that nobody need be asked again for every look at the bus.
+
+    Args:
+        path: the file; None keeps them for this process only.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._known: dict[Oid, object] = {}
+        if path is not None:
+            with contextlib.suppress(OSError, ValueError):
+                self._known = dict(json.loads(path.read_text("utf-8")))
+
+    def get(self, commit: Oid) -> PullFacts | None:
+        """Return what is remembered of a commit."""
+        return facts_in(self._known.get(commit))
+
+    def put(self, commit: Oid, facts: PullFacts) -> None:
+        """Remember what decided."""
+        self._known[commit] = facts.model_dump(mode="json")
+        if self.path is not None:
+            write_file(self.path, json.dumps(self._known).encode())
+
+
 class Asking:
     """What GitHub knows of merges into one bus.
 
     Args:
         client: calls of a token that may read pull requests.
         branch: the bus's branch, by its short name.
+        state: the clone's local state, where what decided on the Bus is remembered.
     """
 
-    def __init__(self, client: Client, branch: str) -> None:
+    def __init__(self, client: Client, branch: str, state: Path | None = None) -> None:
         self.client = client
         self.branch = branch
+        self.remembered = Remembered(state / "github-decisions.json" if state is not None else None)
         self._made: dict[Oid, tuple[bool, str]] = {}
 
     def word(self, history: History, commit: Oid, standing: Standing, about: Collection[str]) -> Word:
         """Return who merged the pull request that made this commit, and what speaks against it."""
+        made = history.commit(commit)
+        known = None if about else self.remembered.get(commit)
+        if known is not None:
+            return weigh(known, made, standing, about, self.branch)
         try:
-            behind = self._lacks(history, commit)
-            if behind is not None:
-                return Word((), (), (behind,))
-            found = self.facts(history.commit(commit))
+            found = self._lacks(history, commit) or self.facts(made)
         except (Unreachable, ForgeRefused) as error:
-            return Word((), (), (_unasked(error),))
+            found = _unasked(error)
         if isinstance(found, Missing):
             return Word((), (), (found,))
-        return weigh(found, history.commit(commit), standing, about, self.branch)
+        word = weigh(found, made, standing, about, self.branch)
+        if not about and word.people:
+            self.remembered.put(commit, found)
+        return word
 
     def agrees(self, history: History, tip: Oid) -> Missing | None:
         """Return why GitHub and git do not tell of one and the same branch; None where they do."""

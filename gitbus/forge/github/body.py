@@ -11,7 +11,7 @@ has the title ``Approve a.mail.item: Release 1.0``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gitbus import ids, paths
@@ -169,17 +169,34 @@ def _what_counts(items: Sequence[Shown], page: Page) -> str:
 
 
 def _sections(items: Sequence[Shown], page: Page, room: int) -> list[str]:
-    """Return the items as long as they may be: each whole, each cut, or as a list that is cut."""
+    """Return the items as long as they may be: each whole, each cut, or as a list."""
     for detail in DETAILS:
-        made = [part for at, one in enumerate(items, 1) for part in _item(at, one, items, page, detail)]
-        if _length(made) <= room:
+        parts = (part for at, one in enumerate(items, 1) for part in _item(at, one, items, page, detail))
+        made = _fitting(parts, room)
+        if made is not None:
             return made
+    return _listed(items, room)
+
+
+def _fitting(parts: Iterable[str], room: int) -> list[str] | None:
+    """Return all the parts; None as soon as they are too long."""
+    made: list[str] = []
+    for part in parts:
+        room -= _length([part])
+        if room < 0:
+            return None
+        made.append(part)
+    return made
+
+
+def _listed(items: Sequence[Shown], room: int) -> list[str]:
+    """Return the items in a line each, as many as there is room for."""
     lines: list[str] = []
-    left = room - 200
+    room -= 200
     for one in items:
         line = short(one)
-        left -= _length([line])
-        if left < 0:
+        room -= _length([line])
+        if room < 0:
             break
         lines.append(line)
     more = len(items) - len(lines)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from gitbus.board import Board
 from gitbus.errors import Refused, Unreachable
@@ -36,14 +37,23 @@ class GitHub:
         client: its calls.
         branch: the bus's branch, by its short name.
         store: where the objects are.
+        state: the clone's local state.
         pause: seconds between two looks while nothing changed.
     """
 
-    def __init__(self, client: Client, branch: str, store: Store, *, pause: float = PAUSE) -> None:
+    def __init__(
+        self,
+        client: Client,
+        branch: str,
+        store: Store,
+        state: Path | None = None,
+        *,
+        pause: float = PAUSE,
+    ) -> None:
         self.client = client
         self.store = store
         self.troubles: list[str] = []
-        self.proof = Asking(client, branch)
+        self.proof = Asking(client, branch, state)
         self.pulls = Pulls(client, branch)
         self.acting = Acting(self.pulls)
         self.hearing = Hearing(self.pulls)

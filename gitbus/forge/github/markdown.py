@@ -28,17 +28,17 @@ MARKS = 4
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Letters and signs that draw nothing, beside those that a category tells."""
 
+_ODD = re.compile(r"[^ -~\n\t]")
+
 _UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
-def visible(text: str, keep: str = "\n\t") -> str:
+def visible(text: str) -> str:
     """Return a text in which every character that cannot be seen is written as ``⟨U+200B⟩``.
 
-    Args:
-        text: any text, lone surrogates too.
-        keep: control characters that stay.
+    Line feeds and tabs stay. Lone surrogates are shown too.
     """
-    if text.isascii() and text.isprintable():
+    if not _ODD.search(text):
         return text
     shown: list[str] = []
     marks = 0
@@ -46,7 +46,7 @@ def visible(text: str, keep: str = "\n\t") -> str:
         category = unicodedata.category(char)
         marks = marks + 1 if category in ("Mn", "Me") else 0
         hidden = marks > MARKS or _draws_nothing(char, category)
-        shown.append(f"⟨U+{ord(char):04X}⟩" if hidden and char not in keep else char)
+        shown.append(f"⟨U+{ord(char):04X}⟩" if hidden and char not in "\n\t" else char)
     return "".join(shown)
 
 
@@ -63,7 +63,7 @@ def cut(text: str, limit: int) -> str:
 def one_line(text: str, limit: int) -> str:
     """Return a text on one line: line breaks as ``⏎``, tabs as spaces, all else visible."""
     line = cut(text, limit).replace("\r\n", "\n").replace("\n", "⏎").replace("\t", " ")
-    return cut(visible(line, keep=""), limit)
+    return cut(visible(line), limit)
 
 
 def code(text: str, limit: int = 300) -> str:

@@ -127,7 +127,10 @@ def short(one: Shown) -> str:
 
 
 def _message(one: Shown, page: Page, detail: Detail) -> Iterator[str]:
-    yield block("\n".join(_head(one, detail)), most=detail.head)
+    head = "\n".join(_head(one, detail))
+    yield block(head, most=detail.head)
+    if is_cut(head, detail.head):
+        yield f"**Cut here**: the whole of it is in {page.file(paths.approval(one.item.id), 'approval.yaml')}."
     for file in one.item.payload:
         if file.role != "attachment":
             yield from _content(one, file, page, detail)
