@@ -38,9 +38,13 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What shall be shown: the board, the hub's refs, and which items each approval branch puts up."""
+    """What shall be shown: the board, the hub's refs, and which items each approval branch puts up.
+
+    ``bus`` is the blob of the effective ``bus.yaml``.
+    """
 
     board: Board
+    bus: Oid
     refs: Mapping[str, Oid]
     branches: Mapping[str, tuple[str, ...]]  # name below gitbus/approve/ → items
     now: datetime

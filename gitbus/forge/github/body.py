@@ -214,10 +214,13 @@ def _item(at: int, one: Shown, items: Sequence[Shown], page: Page, detail: Detai
 
 
 def _happens(items: Sequence[Shown], page: Page, bus: Bus, *, sending: bool) -> str:
+    many = len(items) > 1
     rows = [
         _merging(items, bus),
-        "**Close** without merging: it is rejected. Your last comment is the reason.",
-        "**Request changes** in a review: the workers do it again, with your words.",
+        f"**Close** without merging: {'all of them are' if many else 'it is'} rejected. Your last comment is the "
+        "reason.",
+        "**Request changes** in a review: the workers do it again, with your words"
+        + (" (only those items whose ids you name, if you name some)." if many else "."),
         _editing(items, page),
         _expiring(items),
     ]
@@ -289,7 +292,8 @@ def _editing(items: Sequence[Shown], page: Page) -> str:
 
 def _expiring(items: Sequence[Shown]) -> str:
     when = earliest([one.item.expires_at for one in items])
-    return f"**Do nothing**: it expires on {when} and is not sent." if when else ""
+    what = "it expires" if len(items) == 1 else "the first of them expires"
+    return f"**Do nothing**: {what} on {when} and is not sent." if when else ""
 
 
 def _graph(board: Board, items: Sequence[Shown]) -> Iterator[str]:

@@ -9,6 +9,7 @@ Example: ``bus_draft(old, new, page).title == "Decide: change bus.yaml"``.
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -90,7 +91,7 @@ def _walk(at: str, value: Any) -> Iterator[tuple[str, Any]]:
         for index, inner in enumerate(value):
             name = inner.get("id", index) if isinstance(inner, Mapping) else index
             yield from _walk(f"{at}.{name}", inner)
-    else:
+    elif value not in ({}, []):
         yield at, value
 
 
@@ -99,9 +100,11 @@ def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     for at in [*old, *(name for name in new if name not in old)]:
         if old.get(at) == new.get(at):
             continue
-        was = code(str(old[at]), 120) if at in old else "nothing"
-        becomes = code(str(new[at]), 120) if at in new else "nothing"
-        yield f"{code(at, 120)}: {was} becomes {becomes}"
+        was, becomes = (code(json.dumps(side.get(at), ensure_ascii=False), 120) for side in (old, new))
+        if at not in new:
+            yield f"{code(at, 120)}: gone, was {was}"
+        else:
+            yield f"{code(at, 120)}: {f'{was} → ' if at in old else 'new, '}{becomes}"
 
 
 def item_draft(part: ItemBoard, resolution: Resolution, page: Page) -> Draft:

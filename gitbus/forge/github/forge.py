@@ -61,6 +61,7 @@ class GitHub:
         self._pause = pause
         self._looked: tuple[float, Mapping[str, Oid]] = (-pause, {})
         self._shown: dict[str, Pull] | None = None
+        self._heard: Mapping[str, Oid] = {}
 
     def hear(self, board: Board, refs: Mapping[str, Oid]) -> Sequence[Said]:
         """Return what people said there and the bus does not hold yet; nothing where it cannot be asked."""
@@ -75,7 +76,7 @@ class GitHub:
             self._trouble(str(error))
             self._looked = (time.monotonic(), dict(refs))
             return ()
-        self._shown = shown
+        self._shown, self._heard = shown, dict(refs)
         return said
 
     def keep(self, view: View) -> bool:
@@ -88,7 +89,7 @@ class GitHub:
             self._trouble(str(error))
             done = False
         if not done:
-            self._looked = (time.monotonic(), dict(view.refs))
+            self._looked = (time.monotonic(), self._heard)
         return done
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from gitbus import views
 from gitbus.board import Board, GoalBoard, ItemBoard
 from gitbus.forge.github.markdown import block, code, marker
+from gitbus.forge.github.notes import resolving, retrying
 from gitbus.records import Item, Task
 from gitbus.views import since
 
@@ -81,22 +82,13 @@ def _review(board: Board, part: ItemBoard, item: Item) -> Iterator[str]:
 
 
 def _stuck(board: Board, part: ItemBoard, item: Item) -> Iterator[str]:
-    lease = part.leases.get(item.attempt)
-    over = f" after {since(lease.expires_at + board.bus.sending.quarantine)}" if lease else ""
     yield f"Nobody knows whether attempt {item.attempt} was sent. Nothing is sent again by itself."
-    yield (
-        "Look at the receiver's side (the mailbox, the provider's log), then say what you saw:\n\n"
-        f"- it is there: {code(f'gitbus resolve {item.id} --sent --evidence …')}\n"
-        f"- it surely is not{over}: {code(f'gitbus resolve {item.id} --not-sent --evidence …')}"
-    )
+    yield resolving(board.bus, part, item)
 
 
 def _failed(_: Board, __: ItemBoard, item: Item) -> Iterator[str]:
     yield f"Attempt {item.attempt} was surely not sent, and it is not tried again by itself."
-    yield (
-        f"Mend the cause and put it up again with {code(f'gitbus retry {item.id}')}, or change it with "
-        f"{code(f'gitbus revise {item.id}')}."
-    )
+    yield retrying(item.id)
 
 
 _Made = Callable[[Board, ItemBoard, Item], Iterator[str]]

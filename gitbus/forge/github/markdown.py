@@ -129,8 +129,8 @@ _LOOKALIKES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]],
     (re.compile(r"@"), "＠"),  # mentions, owner/repo@sha, mail addresses
     (re.compile(r"#"), "＃"),  # references, with closing keywords before them too
     (re.compile(r"://"), "：//"),  # addresses, of issues above all
-    (re.compile(r"(?i)\b(gh)-(?=[0-9])"), "\\1\u2011"),
-    (re.compile(r"(?i)\b(www)\.(?=\S)"), "\\1․"),
+    (re.compile(r"(?i)(gh)-(?=[0-9])"), "\\1\u2011"),
+    (re.compile(r"(?i)(www)\.(?=\S)"), "\\1․"),
     (re.compile(r"`"), "ˋ"),
     (re.compile(r"(?i)\b(skip|no|ci|actions) (?=(?:ci|skip|actions)\b)"), "\\1\u00a0"),  # [skip ci]
     (re.compile(r"(?i)\b(skip)-(?=checks\b)"), "\\1\u2011"),

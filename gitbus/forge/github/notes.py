@@ -58,8 +58,8 @@ def batch_end(bus: Bus, name: str, parts: Sequence[ItemBoard]) -> str:
 def _help(bus: Bus, parts: Sequence[ItemBoard]) -> list[str]:
     stuck = next((part for part in parts if part.state == "stuck"), None)
     failed = next((part for part in parts if part.state == "failed"), None)
-    found = [_resolve(bus, stuck, stuck.item)] if stuck and stuck.item else []
-    return [*found, *([_retry(failed.id)] if failed else [])]
+    found = [resolving(bus, stuck, stuck.item)] if stuck and stuck.item else []
+    return [*found, *([retrying(failed.id)] if failed else [])]
 
 
 # --- one item
@@ -98,19 +98,20 @@ def _stuck(bus: Bus, part: ItemBoard, item: Item) -> str:
         "stuck",
         item,
         f"**Nobody knows whether this was sent**{_because(item)}. Nothing is sent again by itself.",
-        _resolve(bus, part, item),
+        resolving(bus, part, item),
     )
 
 
-def _resolve(bus: Bus, part: ItemBoard, item: Item) -> str:
+def resolving(bus: Bus, part: ItemBoard, item: Item) -> str:
+    """Return what a person can do about a stuck item."""
     lease = part.leases.get(item.attempt)
     over = f" after {since(lease.expires_at + bus.sending.quarantine)}" if lease else ""
-    said = f"gitbus resolve {item.id} --sent --evidence '…'"
-    not_sent = f"gitbus resolve {item.id} --not-sent --evidence '…'"
+    said, not_sent = (f"gitbus resolve {item.id} {word} --evidence …" for word in ("--sent", "--not-sent"))
     return (
-        f"What to do: look at the receiver's side (the mailbox, the provider's log). If it is there, say "
-        f"{code(said)}. If it surely is not{over}, say {code(not_sent)}: it then waits for a merge again. "
-        f"With `--propose`, an approver merges your word here."
+        "Look at the receiver's side (the mailbox, the provider's log), then say what you saw:\n\n"
+        f"- it is there: {code(said)}\n"
+        f"- it surely is not{over}: {code(not_sent)}; it then waits for a merge again\n\n"
+        "Who may not decide says so with `--propose`, and an approver merges it here."
     )
 
 
@@ -126,14 +127,15 @@ def _failed(_: Bus, part: ItemBoard, item: Item) -> str:
         item,
         f"**Not sent**: attempt {item.attempt} failed for good{_because(item)}. Nothing left.",
         _list(rows),
-        _retry(item.id),
+        retrying(item.id),
     )
 
 
-def _retry(item: str) -> str:
+def retrying(item: str) -> str:
+    """Return what a person can do about a failed item."""
     return (
-        f"What to do: mend the cause and put it up again with {code(f'gitbus retry {item}')}, "
-        f"or change it with {code(f'gitbus revise {item}')}; both wait for a merge."
+        f"Mend the cause and put it up again with {code(f'gitbus retry {item}')}, or change it with "
+        f"{code(f'gitbus revise {item}')}; both wait for a merge."
     )
 
 

@@ -16,7 +16,7 @@ from datetime import datetime
 
 from gitbus import ids, paths
 from gitbus.board import Board
-from gitbus.forge.github.markdown import address, block, code, cut, is_cut, link, one_line, quoted_path
+from gitbus.forge.github.markdown import WIDTH, address, block, code, cut, is_cut, link, one_line, quoted_path
 from gitbus.forge.github.place import Place
 from gitbus.history import Oid
 from gitbus.records import Bus, Item, PayloadFile, Review
@@ -186,7 +186,8 @@ def _content(one: Shown, file: PayloadFile, page: Page, detail: Detail) -> Itera
         yield f"**{_ROLES[file.role]}**: {where}, {size}."
         return
     text = data.decode("utf-8")
-    yield f"**{_ROLES[file.role]}** ({where}, {size}), as it will arrive:"
+    wrapped = " (long lines are wrapped here)" if max(map(len, text.split("\n"))) > WIDTH else ""
+    yield f"**{_ROLES[file.role]}** ({where}, {size}), as it will arrive{wrapped}:"
     yield block(text, most=detail.text)
     if is_cut(text, detail.text):
         yield f"**Cut here**: the whole of it is in {where}."

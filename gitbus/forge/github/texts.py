@@ -19,6 +19,7 @@ from gitbus.forge.base import View
 from gitbus.forge.github import notes
 from gitbus.forge.github.body import Draft, draft
 from gitbus.forge.github.deciding import bus_draft, item_draft
+from gitbus.forge.github.markdown import bare
 from gitbus.forge.github.place import Place
 from gitbus.forge.github.pulls import APPROVE_SHORT, OPEN_LABEL, Pull
 from gitbus.forge.github.showing import Page
@@ -72,7 +73,7 @@ class GitHubTexts:
         page = Page(self.place, commit, ref.removeprefix(paths.HEADS))
         with contextlib.suppress(Invalid, KeyError):
             if name == "bus":
-                before, after = (self._text(oid, paths.BUS) for oid in (view.board.commit, commit))
+                before, after = self.store.blob(view.bus), self._text(commit, paths.BUS)
                 new = codec.read(after, Bus, path=paths.BUS)
                 return bus_draft(view.board.bus, new, before.decode("utf-8", "replace"), after.decode(), page)
             part = view.board.items[name]
@@ -80,7 +81,7 @@ class GitHubTexts:
             found = codec.read(self._text(commit, path), Resolution, path=path)
             return item_draft(part, found, page)
         return Draft(
-            f"Decide: {name}", "What this branch decides cannot be read; look at its diff.\n", LABELS
+            bare(f"Decide: {name}"), "What this branch decides cannot be read; look at its diff.\n", LABELS
         )
 
     def _text(self, commit: Oid, path: str) -> bytes:

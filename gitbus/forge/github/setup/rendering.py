@@ -61,10 +61,8 @@ def rendered(setting: Setting) -> dict[str, bytes]:
         Refused: a branch or a variable has a name that a workflow cannot hold.
     """
     _plain(setting)
-    names = workflows(setting)
-    found = {WORKFLOWS + name: _workflow(name, setting) for name in names}
-    if setting.default is not None:
-        found |= {STUBS + name: _stub(name, setting) for name in names if name in _STUBBED}
+    found = {WORKFLOWS + name: _workflow(name, setting) for name in workflows(setting)}
+    found |= {STUBS + name: _stub(name, setting) for name in stubs(setting)}
     if setting.owners:
         found[".github/CODEOWNERS"] = _owners(setting)
     return {path: text.encode() for path, text in found.items()}
@@ -86,6 +84,11 @@ _STUBBED: Mapping[str, str] = {
 """The workflows that are scheduled or started by name, and when."""
 
 
+def stubs(setting: Setting) -> tuple[str, ...]:
+    """Return which workflows need a namesake on the default branch, where that is not the bus's."""
+    return tuple(name for name in workflows(setting) if name in _STUBBED) if setting.default else ()
+
+
 def _plain(setting: Setting) -> None:
     if not _PLAIN.fullmatch(setting.branch):
         raise Refused(
@@ -103,11 +106,11 @@ def _plain(setting: Setting) -> None:
 
 
 def _workflow(name: str, setting: Setting) -> str:
-    return _filled(_file(name), setting, {"WORKFLOW": name})
+    return _filled(packaged(name), setting, {"WORKFLOW": name})
 
 
 def _stub(name: str, setting: Setting) -> str:
-    return _filled(_file("stub.yml"), setting, {"WORKFLOW": name, "NAME": name.removesuffix(".yml")})
+    return _filled(packaged("stub.yml"), setting, {"WORKFLOW": name, "NAME": name.removesuffix(".yml")})
 
 
 def _filled(text: str, setting: Setting, more: Mapping[str, str]) -> str:
@@ -120,7 +123,17 @@ def _filled(text: str, setting: Setting, more: Mapping[str, str]) -> str:
         "DUE": "due" if setting.app else "conduct",
         **more,
     }
-    parts = _parts(setting, more["WORKFLOW"])
+    return fill(text, _parts(setting, more["WORKFLOW"]), values)
+
+
+def fill(text: str, parts: Mapping[str, str], values: Mapping[str, str]) -> str:
+    """Return a template with its parts and values in place.
+
+    Args:
+        text: the template.
+        parts: what stands for each line ``#: name``.
+        values: what stands for each ``__NAME__``.
+    """
 
     def part(match: re.Match[str]) -> str:
         body = _PART.sub(part, parts[match["name"]])
@@ -131,9 +144,9 @@ def _filled(text: str, setting: Setting, more: Mapping[str, str]) -> str:
 
 def _parts(setting: Setting, workflow: str) -> dict[str, str]:
     worker_secrets = sorted({name for names in setting.workers.values() for name in names})
-    app = _file("app.part.yml")
+    app = packaged("app.part.yml")
     return {
-        **{name: _file(f"{name}.part.yml") for name in _FILED},
+        **{name: packaged(f"{name}.part.yml") for name in _FILED},
         "app": app,
         "app-conduct": app + "    permission-issues: write\n    permission-pull-requests: write\n",
         "app-send": app + "    permission-pull-requests: read\n",
@@ -162,5 +175,6 @@ def _owners(setting: Setting) -> str:
     return head + "".join(f"{path} {who}\n" for path in ("/.github/", "/bus.yaml", "/workers/", "/SETUP.md"))
 
 
-def _file(name: str) -> str:
+def packaged(name: str) -> str:
+    """Return the text of a file that comes with gitbus."""
     return (resources.files(__package__) / "files" / name).read_text("utf-8")
