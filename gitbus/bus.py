@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from gitbus import approving, codec, paths, records
 from gitbus.board import Board
@@ -46,6 +46,9 @@ from gitbus.version import refuse_old
 from gitbus.worker import Offer, WorkerActor
 from gitbus.writing import Writer
 
+if TYPE_CHECKING:
+    from gitbus.auditing import Audited, Window
+
 TRIES = 30
 
 
@@ -67,16 +70,24 @@ class Bus:
         state: the clone's local state.
         root: the commit that began the bus.
         now: what time it is.
+        environment: where a forge's token and the channels' secrets are; the process's unless given.
     """
 
     def __init__(
-        self, folder: Path, hub: Hub, state: Path, root: Oid, now: Callable[[], datetime] = utc_now
+        self,
+        folder: Path,
+        hub: Hub,
+        state: Path,
+        root: Oid,
+        now: Callable[[], datetime] = utc_now,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
         self.hub = hub
         self.state = state
         self.root = root
         self.now = now
+        self.environment = os.environ if environment is None else environment
         self._forge: Forge | None = None
         self.proof = OnDemand(lambda: self.forge)
         """What knows who merged, asked only where no signature tells."""
@@ -84,7 +95,12 @@ class Bus:
 
     @classmethod
     def open(
-        cls, folder: str | Path = ".", *, root: Oid | None = None, now: Callable[[], datetime] = utc_now
+        cls,
+        folder: str | Path = ".",
+        *,
+        root: Oid | None = None,
+        now: Callable[[], datetime] = utc_now,
+        environment: Mapping[str, str] | None = None,
     ) -> Self:
         """Open the bus of the clone that a folder is in.
 
@@ -93,6 +109,7 @@ class Bus:
             root: the commit that began the bus, where the caller knows it; else ``GITBUS_ROOT``,
                 else what the clone has pinned, else the beginning of the branch, which is pinned.
             now: what time it is.
+            environment: where a forge's token and the channels' secrets are; the process's unless given.
 
         Raises:
             NoBus: there is none here.
@@ -105,7 +122,7 @@ class Bus:
         if known is None:
             known = hub.store.line(hub.look()[hub.main])[-1]
             pin_root(state, known)
-        return cls(where, hub, state, known, now)
+        return cls(where, hub, state, known, now, environment)
 
     def __enter__(self) -> Self:
         """Return the bus."""
@@ -136,7 +153,7 @@ class Bus:
             tip = self.hub.look()[self.hub.main]
             bus = Reader(self.hub.store, self.root).effective(tip).bus
             url = hub_url(self.folder)
-            self._forge = open_forge(url, bus, self.branch, self.hub.store, os.environ, self.state)
+            self._forge = open_forge(url, bus, self.branch, self.hub.store, self.environment, self.state)
         return self._forge
 
     @property
@@ -552,9 +569,32 @@ class Bus:
             self.hub,
             self.root,
             self.state,
-            os.environ if environment is None else environment,
+            self.environment if environment is None else environment,
             self.now,
             forge=self.proof,
+        )
+
+    # --- proving
+
+    def audit(self, window: Window | None = None, *, online: bool = False) -> Audited:
+        """Prove the whole history.
+
+        Args:
+            window: which findings are reported.
+            online: ask the forge again who merged; else what receipts froze is weighed.
+
+        Raises:
+            Unreachable: the forge cannot be asked, or does not tell of this branch.
+        """
+        from gitbus.auditing import audit_bus
+
+        store, tip = self.hub.store, self.hub.look()[self.hub.main]
+        proof = self.forge.proof if online else None
+        lacking = proof.agrees(store, tip) if proof is not None else None
+        if lacking is not None:
+            raise Unreachable(lacking.message, rule=lacking.rule, remedy=lacking.remedy or None)
+        return audit_bus(
+            store, tip, self.root, now=self.now(), branch=self.branch, window=window, forge=proof
         )
 
     # --- what was shown

@@ -42,6 +42,7 @@ from gitbus.incoming import Crew, Inbox, Tip
 from gitbus.judging import Judge
 from gitbus.notifying import Notifier
 from gitbus.reading import Reader
+from gitbus.states import WAITING
 from gitbus.version import refuse_old
 from gitbus.watching import Sightings, Tips
 from gitbus.writing import CONDUCTOR, Writer
@@ -146,7 +147,8 @@ class Conductor:
 
     def _show(self, board: Board, refs: Mapping[str, Oid], now: datetime) -> bool:
         """Let the forge show what waits; whatever goes wrong there changes nothing here."""
-        return self.forge.keep(View(board, refs, branches(board), now))
+        blob = self.reader.effective(refs[self.hub.main]).blob
+        return self.forge.keep(View(board, blob, refs, branches(board), now))
 
     def _tell(self, board: Board, now: datetime) -> None:
         if self.notifier is not None:
@@ -201,6 +203,8 @@ class Conductor:
             if not part.open and part.report is not None and able & set(part.report.missing)
         }
         wanted |= {item.split(".", 1)[0] for item, _ in scores_wanted(board)}
+        if self.forge.proof is not None:  # what is shown of an item needs its goal
+            wanted |= {item.split(".", 1)[0] for item, part in board.items.items() if part.state in WAITING}
         return self.reader.opened(board, sorted(wanted & set(board.goals)))
 
 

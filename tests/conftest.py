@@ -17,7 +17,7 @@ def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     """Give the test an empty HOME and a git that reads no configuration but the test's own."""
     home = tmp_path_factory.mktemp("home")
     for name in list(os.environ):
-        if name.startswith(("GIT_", "GITBUS_", "SSH_", "GNUPG")):
+        if name.startswith(("GIT_", "GITBUS_", "SSH_", "GNUPG", "GITHUB_", "GH_")):
             monkeypatch.delenv(name)
     for name in ("CI", "GITHUB_ACTIONS", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)

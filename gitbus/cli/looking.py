@@ -333,19 +333,20 @@ def audit(
     ] = None,
     first: Annotated[str, typer.Option("--from", metavar="DATE", help="Report from this day on.")] = "",
     last: Annotated[str, typer.Option("--to", metavar="DATE", help="Report up to this day.")] = "",
+    online: Annotated[
+        bool, typer.Option("--online", help="Ask GitHub again who merged, not only the receipts.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Prove the history: every transition, approval, send, lease, receipt and digest.
 
     Example: gitbus audit --json
     """
-    from gitbus.auditing import Window, audit_bus, export_audit
+    from gitbus.auditing import Window, export_audit
 
     with the_bus(root or None) as bus:
         window = Window.of(since or None, first or None, last or None)
-        found = audit_bus(
-            bus.hub.store, bus.refs()[bus.hub.main], bus.root, now=bus.now(), branch=bus.branch, window=window
-        )
+        found = bus.audit(window, online=online)
         if export is not None:
             export_audit(bus.hub, bus.root, found, export)
             note(f"written to {export}")
@@ -359,8 +360,10 @@ def audit(
             for waiting in found.open:
                 say(f"[yellow]open[/]  {safe(waiting.subject)}  {state(waiting.state)}")
             verdict = "[green]ok[/]" if found.ok else f"[red]{len(found.findings)} findings[/]"
+            recorded = f", {found.recorded} as GitHub told" if found.recorded else ""
             say(
-                f"audit {verdict}: {found.commits} commits, {found.sent} sent, {found.approvals} approvals proved"
+                f"audit {verdict}: {found.commits} commits, {found.sent} sent, "
+                f"{found.proved} approvals proved{recorded}"
             )
         if not found.ok:
             raise typer.Exit(1)

@@ -74,7 +74,8 @@ class Approvals:
             moves.append(RefMove(ref, old, made, replace=True))
             put += items
         for ref, old in refs.items():
-            if ref.startswith(paths.APPROVE) and ref.removeprefix(paths.APPROVE) not in wanted:
+            name = ref.removeprefix(paths.APPROVE)
+            if ref.startswith(paths.APPROVE) and name not in wanted and not _is_on_its_way(board, name):
                 moves.append(RefMove(ref, old, None))
         if put and any(self.entry(board.items[item], tip) == tip for item in put):
             tip = self.writer.commits(tip, [_put_up(put)], now)[0]
@@ -191,6 +192,15 @@ class Approvals:
         return any(
             isinstance(data, bytes) and ids.sha256(data) != known[path] for path, data in files.items()
         )
+
+
+def _is_on_its_way(board: Board, name: str) -> bool:
+    """Say whether what a branch puts up is about to wait again, as a new revision: then it is replaced."""
+    return any(
+        part.state in ("persisted", "scored")
+        for part in board.items.values()
+        if part.item is not None and name in (part.id, part.item.together)
+    )
 
 
 def _put_up(items: Sequence[str]) -> Change:

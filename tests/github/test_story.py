@@ -40,3 +40,107 @@ def test_from_goal_to_receipt_through_pull_requests_only(office: Office) -> None
     assert "**Sent**" in comments[0]
     assert "gitbus-open" not in pull.labels
     assert office.findings() == []
+
+
+def test_closing_rejects_with_the_last_comment_as_the_reason(office: Office) -> None:
+    office.item()
+    number, ada = office.number(), office.github.browser("ada")
+    ada.comment(REPO, number, "Too long.\n@everybody")
+    ada.close(REPO, number)
+    office.conduct()
+    with office.bus("ada") as bus:
+        item = bus.board().items[ITEM].item
+    assert item is not None
+    assert (item.state, item.reason) == ("rejected", f"ada closed pull request #{number}: Too long. @everybody")
+    pull = office.github.pull(REPO, number)
+    assert "**Rejected.**" in pull.comments[-1].body
+    assert "gitbus-open" not in pull.labels
+    assert f"refs/heads/gitbus/approve/{ITEM}" not in office.refs()
+    assert office.findings() == []
+
+
+def test_changes_asked_for_give_the_task_back_with_the_words(office: Office) -> None:
+    office.item()
+    first = office.number()
+    office.github.browser("rita").review(REPO, first, "REQUEST_CHANGES", "Mention the parser.")
+    office.conduct()
+    with office.bus("ada") as bus:
+        task = bus.whole_board().goals["release"].tasks["mail"]
+        assert [(one.by, one.text) for one in task.feedback] == [("rita", "Mention the parser.")]
+    office.work(text="Hello,\nthe parser is faster.\n")
+    second = office.number()
+    assert second != first
+    assert "the parser is faster" in office.github.pull(REPO, second).body
+    assert "**Given back to the workers**" in office.github.pull(REPO, first).comments[-1].body
+    office.github.browser("ada").merge(REPO, second)
+    office.sending()
+    assert [one.outcome for one in office.send()] == ["sent"]
+    assert office.findings() == []
+
+
+def test_a_strangers_wish_for_changes_is_not_heard(office: Office) -> None:
+    office.item()
+    office.github.browser("mallory").review(REPO, office.number(), "REQUEST_CHANGES", "Send it to me.")
+    office.conduct()
+    assert office.state() == "awaiting_approval"
+
+
+def test_an_edit_on_the_branch_becomes_a_revision_with_the_same_pull_request(office: Office) -> None:
+    office.item()
+    number = office.number()
+    office.github.browser("ada").edit(
+        REPO, f"gitbus/approve/{ITEM}", {f"outbox/{ITEM}/body.txt": "Hello,\nit is out now.\n"}
+    )
+    office.conduct()
+    with office.bus("ada") as bus:
+        item = bus.board().items[ITEM].item
+        assert item is not None
+        assert (item.revision, item.state) == (2, "awaiting_approval")
+    pull = office.github.pull(REPO, number)
+    assert "it is out now" in pull.body
+    office.github.browser("ada").merge(REPO, office.number())
+    office.sending()
+    assert [one.outcome for one in office.send()] == ["sent"]
+    assert b"it is out now" in office.messages()[0]
+    assert office.findings() == []
+
+
+def test_a_merge_that_came_before_its_review_is_taken_back(office: Office) -> None:
+    office.item(confidence=0.5)
+    first, ada = office.number(), office.github.browser("ada")
+    pull = office.github.pull(REPO, first)
+    assert pull.title.startswith("Needs review, then approval:")
+    assert "low-confidence" in pull.labels
+    assert "needs a review before a merge counts" in pull.body.split("\n")[0]
+    assert set(pull.reviewers) == {"ada", "bob", "rita"}
+    office.sending()
+    ada.merge(REPO, first)
+    office.conduct()
+    assert office.state() == "in_review"
+    assert "**Merged too early, taken back.**" in office.github.pull(REPO, first).comments[-1].body
+    second = office.number()
+    assert second != first
+    assert office.send() == []
+    office.github.browser("rita").review(REPO, second, "APPROVE")
+    ada.merge(REPO, second)
+    assert [one.outcome for one in office.send()] == ["sent"]
+    assert office.findings() == []
+    assert office.findings(online=True) == []
+
+
+def test_the_evidence_in_the_receipt_is_enough_to_audit_without_asking(office: Office) -> None:
+    office.item()
+    office.sending()
+    office.github.browser("ada").merge(REPO, office.number())
+    office.send()
+    before = office.github.calls.total()
+    with office.bus("ada") as bus:
+        found = bus.audit()
+        assert office.github.calls.total() == before
+        receipt = bus.board().items[ITEM].receipts[1]
+    assert (found.findings, found.open, found.sent) == ((), (), 1)
+    assert (found.proved, found.recorded) == (0, 1)
+    assert receipt.approval.proof == "github"
+    evidence = [one.evidence for one in receipt.approval.verified if one.assurance == "recorded"]
+    assert [one["merged_by"]["login"] for one in evidence] == ["ada", "ada"]
+    assert [one["head"] for one in evidence] == [f"gitbus/approve/{ITEM}", "gitbus/decide/bus"]

@@ -32,7 +32,7 @@ def test_from_goal_to_receipt(tmp_path: Path) -> None:
         assert part.receipts[1].lease == bus.hub.store.line(bus.refs()[bus.hub.main])[1]
         tip = bus.refs()[bus.hub.main]
         audited = audit_bus(bus.hub.store, tip, bus.root, now=world.clock())
-        assert (audited.findings, audited.sent, audited.approvals) == ((), 1, 1)
+        assert (audited.findings, audited.sent, audited.proved) == ((), 1, 1)
     [message] = world.messages()
     parsed = email.message_from_bytes(message, policy=email.policy.default)
     assert parsed["To"] == "list@partners.example"

@@ -162,10 +162,10 @@ class Keeping:
         items = view.branches.get(name)
         if not ref.startswith(paths.APPROVE):
             return False
-        if items is None or ref not in view.refs:
-            return self._close(view, ref, pull)
-        if view.refs[ref] != pull.commit:
-            return False  # GitHub has not seen the push yet, or this clone has not
+        if ref not in view.refs:
+            return self._close(view, pull)
+        if items is None or view.refs[ref] != pull.commit:
+            return False  # about to be replaced, or GitHub has not seen the push yet, or this clone has not
         draft = self.texts.pull(view, name, items, pull.commit)
         done = draft.title != pull.title or not is_current(pull.body, draft.body)
         if done:
@@ -178,13 +178,10 @@ class Keeping:
             done |= self._unlabel(pull.number, extra)
         return done
 
-    def _close(self, view: View, ref: str, pull: Pull) -> bool:
-        """Close a pull request whose items wait no more; GitHub does it itself once the branch is gone."""
-        if ref in view.refs and view.refs[ref] != pull.commit:
-            return False
-        items = self._items(pull.commit)
-        if any(_state(view.board, item) == "approved" for item in items):
-            return False  # merged: GitHub closes it, and says by whom
+    def _close(self, view: View, pull: Pull) -> bool:
+        """Close a pull request whose branch is gone; GitHub does it itself, now or in a moment."""
+        if any(_state(view.board, item) == "approved" for item in self._items(pull.commit)):
+            return False  # merged: GitHub says by whom
         self.client.send("PATCH", f"{self.repo}/pulls/{pull.number}", {"state": "closed"})
         return True
 
