@@ -92,16 +92,22 @@ class Office:
         raise AssertionError("the conductor never comes to rest")
 
     def item(
-        self, goal: bytes = MAIL_GOAL, confidence: float = 0.9, text: str = "Hello,\nit is out.\n"
+        self,
+        goal: bytes = MAIL_GOAL,
+        confidence: float = 0.9,
+        text: str = "Hello,\nit is out.\n",
+        token: str | None = None,
     ) -> None:
         """Bring the goal's items to where they wait, with their pull requests open."""
         with self.bus("ada") as ada:
             ada.add_goal(goal)
-        self.work(confidence, text)
+        self.work(confidence, text, token)
 
-    def work(self, confidence: float = 0.9, text: str = "Hello,\nit is out.\n") -> None:
+    def work(
+        self, confidence: float = 0.9, text: str = "Hello,\nit is out.\n", token: str | None = None
+    ) -> None:
         """Let a conductor and a worker do all there is to do."""
-        with self.bus("worker", self.token("bob")) as bus, self.bus("conductor") as hub:
+        with self.bus("worker", self.token("bob")) as bus, self.bus("conductor", token) as hub:
             conductor = hub.conductor()
             worker = function_worker(
                 bus,
