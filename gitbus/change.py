@@ -10,6 +10,7 @@ becomes a commit whose subject is ``assign release-1-0/gather#1: laptop``.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -75,10 +76,25 @@ def _fewer(lines: list[tuple[str, str]]) -> Iterable[tuple[str, str]]:
 
 
 def plain(text: str, limit: int = 120) -> str:
-    """Return text from outside as one harmless line: no control, no newline, no trailer, bounded."""
+    """Return text from outside as one harmless line: no control, no newline, no trailer, bounded.
+
+    In a commit's message it also starts nothing on a forge: it mentions nobody, closes no issue and
+    keeps no workflow from running (GitHub reads ``@name``, ``fixes #1`` and ``[skip ci]`` there).
+    """
     shown = "".join(char if char.isprintable() else " " for char in text)
     shown = " ".join(shown.split())
+    for pattern, instead in _ACTIVE:
+        shown = pattern.sub(instead, shown)
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+_ACTIVE: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"(?<![\w.+-])@(?=\w)"), "＠"),  # a mention; an email address has a word before it
+    (re.compile(r"(?i)\b(close[sd]?|fix(?:e[sd])?|resolve[sd]?)(:? +)(\S*)#(?=\d)"), r"\1\2\3＃"),
+    (re.compile(r"(?i)\b(close[sd]?|fix(?:e[sd])?|resolve[sd]?)(:? +https?):(?=//)"), r"\1\2："),
+    (re.compile(r"(?i)\[(?=(?:skip|no|ci|actions) (?:ci|skip|actions)\])"), "［"),
+    (re.compile(r"(?i)\bskip-(?=checks\s*:)"), "skip\u2011"),
+)
 
 
 def blob_oid(data: bytes) -> Oid:

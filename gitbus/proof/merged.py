@@ -75,6 +75,8 @@ class PullFacts(_Fact):
 def weigh(facts: PullFacts, commit: Commit, standing: Standing, about: Collection[str], branch: str) -> Word:
     """Return whose word a merged pull request is, and what is missing of it.
 
+    The merger comes first, then everybody who approved the head that was merged, he among them.
+
     Args:
         facts: what the forge says of the pull request.
         commit: the commit that it is to have made.
@@ -91,7 +93,7 @@ def weigh(facts: PullFacts, commit: Commit, standing: Standing, about: Collectio
     if lacking:
         return Word((), (), lacking)
     merger = _both(facts.merged_by, standing)
-    people = (merger, *(one for one in _for(facts, standing) if one != merger))
+    people = (merger, *_for(facts, standing))
     said = f"pull request #{facts.number} merged by {merger}"
     evidence = facts.model_dump(mode="json")
     return Word(tuple(one for one in people if one), (Verified(said, "recorded", evidence),))

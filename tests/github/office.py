@@ -22,7 +22,7 @@ from gitbus.bus import Bus
 from gitbus.sender import Sent
 from tests.github.hub import GitHub
 from tests.github.state import App, Pull
-from tests.support.world import ITEM, MAIL_GOAL, Clock, function_worker, ok
+from tests.support.world import ITEM, MAIL_GOAL, Clock, Function, function_worker, ok
 
 REPO = "acme/bus"
 RIGHTS = {
@@ -109,14 +109,7 @@ class Office:
         """Let a conductor and a worker do all there is to do."""
         with self.bus("worker", self.token("bob")) as bus, self.bus("conductor", token) as hub:
             conductor = hub.conductor()
-            worker = function_worker(
-                bus,
-                "laptop",
-                {
-                    "write": lambda task: {"title": "Release 1.0"},
-                    "compose": lambda task: ok(task, "laptop", confidence=confidence, outputs={"text": text}),
-                },
-            )
+            worker = function_worker(bus, "laptop", hands(confidence, text))
             for _ in range(200):
                 acted = conductor.tick()
                 acted = worker.step() or acted
@@ -159,6 +152,18 @@ class Office:
 
     def refs(self) -> Mapping[str, str]:
         return self.github.world.repos[REPO].git.refs()
+
+
+def hands(confidence: float = 0.9, text: str = "Hello,\nit is out.\n") -> dict[str, Function]:
+    """Return what the worker of these tests can do."""
+    return {
+        "write": lambda task: {"title": "Release 1.0"},
+        "compose": lambda task: ok(task, "laptop", confidence=confidence, outputs={"text": text}),
+        "gather": lambda task: {"people": [{"id": one} for one in "abc"]},
+        "greet": lambda task: ok(
+            task, "laptop", confidence=confidence, outputs={"text": f"Hello {task.inputs['name']}\n"}
+        ),
+    }
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -190,6 +190,11 @@ def test_which_reviews_count(one: ReviewFact, counts: bool) -> None:
     assert people == (("ada", "rita") if counts else ("ada",))
 
 
+def test_the_mergers_own_review_is_told_apart_from_his_merge() -> None:
+    word = weigh(facts(reviews=(review(ADA, "approved"),)), MERGE, STANDING, ABOUT, "main")
+    assert word.people == ("ada", "ada")
+
+
 VERDICTS = st.sampled_from(["approved", "changes_requested", "dismissed"])
 SAID = st.lists(
     st.builds(

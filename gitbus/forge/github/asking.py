@@ -77,6 +77,7 @@ class Asking:
         self.branch = branch
         self.remembered = Remembered(state / "github-decisions.json" if state is not None else None)
         self._made: dict[Oid, tuple[bool, str]] = {}
+        self._main: Oid | None = None
 
     def word(self, history: History, commit: Oid, standing: Standing, about: Collection[str]) -> Word:
         """Return who merged the pull request that made this commit, and what speaks against it."""
@@ -108,10 +109,13 @@ class Asking:
     def main(self) -> Oid:
         """Return the bus's branch as the API has it."""
         path = f"{self.client.place.path}/git/ref/heads/{self.branch}"
-        return str(self.client.get(path)["object"]["sha"])
+        self._main = str(self.client.get(path)["object"]["sha"])
+        return self._main
 
     def _lacks(self, history: History, commit: Oid) -> Missing | None:
         """Return what is missing where the API's branch does not hold the commit (yet)."""
+        if self._main is not None and _is_ancestor(history, commit, self._main):
+            return None  # what it held it holds; that nobody rewrote it is seen by `agrees`
         theirs = self.main()
         if commit == theirs or _is_ancestor(history, commit, theirs):
             return None
@@ -143,8 +147,7 @@ class Asking:
             Unreachable: it could not be asked.
         """
         repo, oid = self.client.place.path, commit.oid
-        listed = self.client.pages(f"{repo}/commits/{oid}/pulls", most=MOST_PULLS)
-        pulls = [self.client.get(f"{repo}/pulls/{one['number']}") for one in listed]
+        pulls = [self.client.get(f"{repo}/pulls/{number}") for number in self._numbers(oid)]
         made = [one for one in pulls if one.get("merged") and one.get("merge_commit_sha", oid) == oid]
         if not made:
             if any(one.get("merged") is None for one in pulls):
@@ -153,6 +156,21 @@ class Asking:
         if len(made) > 1:
             return missing("several-pulls", ", ".join(f"#{one['number']}" for one in made), AGAIN)
         return self._facts(made[0], oid)
+
+    def _numbers(self, oid: Oid) -> list[int]:
+        """Return the pull requests that may have made a commit.
+
+        GitHub lists merged ones by their commit only where that is on the default branch; of a bus
+        beside a project, those into its branch are looked through, the last changed ones first.
+        """
+        repo = self.client.place.path
+        listed = self.client.pages(f"{repo}/commits/{oid}/pulls", most=MOST_PULLS)
+        if not listed and self.client.get(repo)["default_branch"] != self.branch:
+            closed = self.client.pages(
+                f"{repo}/pulls", state="closed", base=self.branch, sort="updated", direction="desc"
+            )
+            listed = [one for one in closed if one.get("merge_commit_sha") == oid][:MOST_PULLS]
+        return [one["number"] for one in listed]
 
     def _facts(self, pull: Mapping[str, Any], commit: Oid) -> PullFacts:
         repo, number = self.client.place.path, pull["number"]
