@@ -33,11 +33,15 @@ _WIDE = frozenset({"ref", "branch", "basehead", "name", "environment_name"})
 class Fault(Exception):
     """A call is refused: its status, what is said, and headers."""
 
-    def __init__(self, status: int, message: str, *, headers: dict[str, str] | None = None, **more: Any) -> None:
+    def __init__(
+        self, status: int, message: str, *, headers: dict[str, str] | None = None, **more: Any
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.headers = headers or {}
-        self.data = {"message": message, **more, "documentation_url": DOCS, "status": str(status)}
+        self.data = {"message": message, **more, "documentation_url": DOCS}
+        if status not in (405, 409, 422):
+            self.data["status"] = str(status)
 
 
 def not_found() -> NoReturn:
@@ -48,12 +52,22 @@ def not_found() -> NoReturn:
 def invalid(resource: str, code: str, name: str | None = None, message: str | None = None) -> NoReturn:
     """Refuse a body, as GitHub's validation does."""
     error = {"resource": resource, "code": code, "field": name, "message": message}
-    raise Fault(422, "Validation Failed", errors=[{key: one for key, one in error.items() if one is not None}])
+    raise Fault(
+        422, "Validation Failed", errors=[{key: one for key, one in error.items() if one is not None}]
+    )
 
 
 def unprocessable(*errors: str, message: str = "Unprocessable Entity") -> NoReturn:
     """Refuse a body, as GitHub does where one thing is wrong."""
-    raise Fault(422, message, **({"errors": list(errors)} if errors else {}))
+    more: dict[str, Any] = {"errors": list(errors)} if errors else {}
+    raise Fault(422, message, **more)
+
+
+def fits(body: Any, resource: str) -> None:
+    """Refuse a title or a text that is too long."""
+    for name, most in (("title", 256), ("body", 65536)):
+        if isinstance(body, dict) and len(body.get(name) or "") > most:
+            invalid(resource, "custom", name, f"{name} is too long (maximum is {most} characters)")
 
 
 @dataclass
@@ -134,6 +148,10 @@ class Call:
         found = self.repo.issues.get(self.number("pull_number"))
         return found if isinstance(found, Pull) else not_found()
 
+    def place(self, issue: Issue) -> str:
+        """Return what an issue is called from outside."""
+        return f"{self.repo.full_name}#{issue.number}"
+
     def has(self, right: str, level: str) -> bool:
         """Return whether the caller has a right here."""
         return allowed(self.world, self.token, self.repo, right, level)
@@ -157,7 +175,7 @@ class Call:
 
     def links(self, page: int, last: int) -> dict[str, str]:
         """Return the header that leads to other pages."""
-        to = {}
+        to: dict[str, int] = {}
         if page > 1:
             to |= {"prev": min(page - 1, last), "first": 1}
         if page < last:

@@ -22,14 +22,16 @@ def rate_limit(call: Call) -> Answer:
     """What is left of the calls; to ask costs none."""
     token = call.token or Token("", "none", "", limit=60)
     core = {"limit": token.limit, "used": token.used, "remaining": token.remaining, "reset": token.reset}
-    full = {name: {"limit": n, "used": 0, "remaining": n, "reset": token.reset} for name, n in _OTHERS.items()}
+    full = {
+        name: {"limit": n, "used": 0, "remaining": n, "reset": token.reset} for name, n in _OTHERS.items()
+    }
     return Answer({"resources": {"core": core, **full}, "rate": core})
 
 
 @route("GET", "/meta")
 def meta(call: Call) -> Answer:
     """What this GitHub is."""
-    return Answer({"verifiable_password_authentication": True, "installed_version": "3.17.0"})
+    return Answer({"verifiable_password_authentication": True})
 
 
 @route("GET", "/user")
@@ -107,18 +109,15 @@ def installation(call: Call) -> Answer:
     return Answer(_installation(call, app))
 
 
-@route("GET", "/app/installations")
-def installations(call: Call) -> Answer:
-    """The app's installations."""
-    app = _app(call)
-    return call.many([app], lambda one: _installation(call, one))
-
-
 @route("GET", "/app/installations/{installation_id}")
 def get_installation(call: Call) -> Answer:
     """An installation of the app."""
     app = _app(call)
-    return Answer(_installation(call, app)) if app.installation == call.number("installation_id") else not_found()
+    return (
+        Answer(_installation(call, app))
+        if app.installation == call.number("installation_id")
+        else not_found()
+    )
 
 
 @route("POST", "/app/installations/{installation_id}/access_tokens")
@@ -131,7 +130,9 @@ def access_token(call: Call) -> Answer:
     if any(LEVELS[level] > LEVELS[app.rights.get(right, "none")] for right, level in wanted.items()):
         unprocessable(message="The permissions requested are not granted to this installation.")
     names = call.given("repositories")
-    chosen = {one for one in app.repos if one.partition("/")[2] in names} if names is not None else set(app.repos)
+    chosen = (
+        {one for one in app.repos if one.partition("/")[2] in names} if names is not None else set(app.repos)
+    )
     if names is not None and len(chosen) != len(names):
         unprocessable(message="There is at least one repository that does not exist or is not accessible")
     rights = wanted or dict(app.rights)
@@ -155,4 +156,3 @@ def installed_repositories(call: Call) -> Answer:
         raise Fault(403, "You must authenticate with an installation access token.")
     found = [call.world.repos[one] for one in sorted(call.token.repos or ()) if one in call.world.repos]
     return call.many(found, call.shapes.repo, key="repositories")
-

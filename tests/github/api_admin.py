@@ -9,10 +9,9 @@ from typing import Any
 
 from tests.github.api import Answer, Call, Fault, invalid, not_found, reads, route, unprocessable, writes
 from tests.github.api_repos import REPO
-from tests.github.rights import ROLES, role_of
+from tests.github.rights import role_of
 from tests.github.shapes import Json, iso, node
-from tests.github.state import DeployKey, Environment
-
+from tests.github.state import ROLES, DeployKey, Environment
 
 # --- environments
 
@@ -32,7 +31,6 @@ def _shown(call: Call, one: Environment) -> Json:
         "html_url": f"{call.shapes.web}/{call.repo.full_name}/deployments/activity_log?environment={one.name}",
         "created_at": iso(one.created),
         "updated_at": iso(one.created),
-        "can_admins_bypass": True,
         "protection_rules": _protection(call, one),
         "deployment_branch_policy": one.branch_policy,
     }
@@ -41,7 +39,14 @@ def _shown(call: Call, one: Environment) -> Json:
 def _protection(call: Call, one: Environment) -> list[Json]:
     rules: list[Json] = []
     if one.wait:
-        rules.append({"id": one.id + 1, "node_id": node("GA_", one.id + 1), "type": "wait_timer", "wait_timer": one.wait})
+        rules.append(
+            {
+                "id": one.id + 1,
+                "node_id": node("GA_", one.id + 1),
+                "type": "wait_timer",
+                "wait_timer": one.wait,
+            }
+        )
     if one.reviewers:
         people = [call.world.user_of_id(each["id"]) for each in one.reviewers]
         shown = [{"type": "User", "reviewer": call.shapes.user(each.login)} for each in people if each]
@@ -71,7 +76,9 @@ def set_environment(call: Call) -> Answer:
     name, body = call.parameters["environment_name"], call.body or {}
     policy = body.get("deployment_branch_policy")
     if not call.repo.plan_has_rules and (policy or body.get("reviewers") or body.get("wait_timer")):
-        unprocessable("Failed to create the environment protection rule. Please ensure the billing plan supports it.")
+        unprocessable(
+            "Failed to create the environment protection rule. Please ensure the billing plan supports it."
+        )
     if policy and policy["protected_branches"] == policy["custom_branch_policies"]:
         unprocessable("protected_branches and custom_branch_policies cannot have the same value")
     known = call.repo.environments.get(name)
@@ -152,7 +159,10 @@ def permission(call: Call) -> Answer:
         not_found()
     role = role_of(call.repo, login) or "none"
     plain = {"maintain": "write", "triage": "read"}.get(role, role)
-    user = call.shapes.user(login) | {"permissions": _powers(role) if role in ROLES else {}, "role_name": role}
+    user = call.shapes.user(login) | {
+        "permissions": _powers(role) if role in ROLES else {},
+        "role_name": role,
+    }
     if role not in ROLES:
         user["permissions"] = dict.fromkeys(("admin", "maintain", "push", "triage", "pull"), False)
     return Answer({"permission": plain, "user": user, "role_name": role})

@@ -8,9 +8,20 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from tests.github.api import Answer, Call, Fault, invalid, not_found, reads, route, unprocessable, writes
+from tests.github.api import (
+    Answer,
+    Call,
+    Fault,
+    fits,
+    invalid,
+    not_found,
+    reads,
+    route,
+    unprocessable,
+    writes,
+)
 from tests.github.api_repos import REPO
-from tests.github.moving import close, happen, record, reopen
+from tests.github.moving import close, happen, ping, record, reopen
 from tests.github.state import Comment, Issue, Label, Pull
 
 ISSUES = f"{REPO}/issues"
@@ -41,13 +52,17 @@ def list_issues(call: Call) -> Answer:
 @route("POST", ISSUES, writes("issues"))
 def open_issue(call: Call) -> Answer:
     """Open an issue."""
+    fits(call.body, "Issue")
     if not call.given("title"):
         invalid("Issue", "missing_field", "title")
     now = call.world.now()
     number = max(call.repo.issues, default=0) + 1
-    issue = Issue(call.world.id(), number, str(call.body["title"]), call.given("body"), call.user.login, now, now)
+    issue = Issue(
+        call.world.id(), number, str(call.body["title"]), call.given("body"), call.user.login, now, now
+    )
     issue.app = call.token.app if call.token else None
     call.repo.issues[number] = issue
+    ping(call.world, call.place(issue), issue.body)
     if call.given("labels") and call.may_triage:
         _add_labels(call, issue, [_label_name(one) for one in call.body["labels"]])
     happen(call.world, "issues", call.repo, call.actor, action="opened", number=number)
@@ -67,6 +82,7 @@ def change_issue(call: Call) -> Answer:
     issue = call.issue()
     if issue.by != call.user.login and not call.may_triage:
         raise Fault(403, "Must have admin rights to Repository.")
+    fits(call.body, "Issue")
     for name in ("title", "body"):
         if name in call.body:
             setattr(issue, name, call.body[name])
@@ -111,11 +127,11 @@ def add_comment(call: Call) -> Answer:
     issue, body = call.issue(), call.given("body")
     if not body:
         invalid("IssueComment", "missing_field", "body")
-    if len(body) > 65536:
-        invalid("IssueComment", "custom", "body", "body is too long (maximum is 65536 characters)")
+    fits(call.body, "IssueComment")
     app = call.token.app if call.token else None
     comment = Comment(call.world.id(), call.user.login, body, call.world.now(), app)
     issue.comments.append(comment)
+    ping(call.world, call.place(issue), body)
     issue.updated = comment.created
     happen(call.world, "issue_comment", call.repo, call.actor, action="created", number=issue.number)
     return Answer(call.shapes.comment(call.repo, issue, comment), 201)
@@ -127,7 +143,7 @@ def _comment(call: Call) -> tuple[Issue, Comment]:
         for comment in issue.comments:
             if comment.id == number:
                 return issue, comment
-    not_found()
+    return not_found()
 
 
 @route("GET", f"{ISSUES}/comments/{{comment_id}}", *READ)

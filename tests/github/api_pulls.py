@@ -5,13 +5,13 @@ Example: ``PUT /repos/acme/bus/pulls/7/merge`` with ``{"sha": HEAD}`` merges, or
 
 from __future__ import annotations
 
-from tests.github.api import Answer, Call, Fault, invalid, reads, route, unprocessable, writes
+from tests.github.api import Answer, Call, Fault, fits, invalid, reads, route, unprocessable, writes
 from tests.github.api_repos import REPO
 from tests.github.bare import GitFailed
 from tests.github.diffs import EMPTY_TREE, changed, shown
 from tests.github.landing import land
 from tests.github.merging import Conflict, updated_branch
-from tests.github.moving import bring, change_ref, close, happen_pull, record, reopen
+from tests.github.moving import bring, change_ref, close, happen_pull, ping, record, reopen
 from tests.github.rights import has_role
 from tests.github.rules import refused_merge
 from tests.github.shapes import SETTINGS
@@ -43,6 +43,7 @@ def list_pulls(call: Call) -> Answer:
 @route("POST", PULLS, writes("pull_requests"))
 def open_pull(call: Call) -> Answer:
     """Open a pull request."""
+    fits(call.body, "PullRequest")
     base = call.repo.branch(call.given("base", ""))
     if not call.given("title"):
         invalid("PullRequest", "missing_field", "title")
@@ -54,15 +55,20 @@ def open_pull(call: Call) -> Answer:
     _check_new(call, pull)
     call.repo.issues[pull.number] = pull
     bring(call.world, call.repo, pull)
+    ping(call.world, call.place(pull), pull.body)
     happen_pull(call.world, call.repo, pull, call.actor, "opened")
-    return Answer(call.shapes.pull(call.repo, pull), 201, {"Location": f"{call.shapes.api}{call.path}/{pull.number}"})
+    return Answer(
+        call.shapes.pull(call.repo, pull), 201, {"Location": f"{call.shapes.api}{call.path}/{pull.number}"}
+    )
 
 
 def _head_of(call: Call) -> tuple[Repo, str, str]:
     """Return the repository, the branch and the commit that a body names as the head."""
     text = str(call.given("head", ""))
     owner, _, branch = text.rpartition(":")
-    home = next((one for one in _family(call) if one.owner.lower() == (owner or call.repo.owner).lower()), None)
+    home = next(
+        (one for one in _family(call) if one.owner.lower() == (owner or call.repo.owner).lower()), None
+    )
     sha = home.branch(branch) if home is not None else None
     if home is None or sha is None:
         invalid("PullRequest", "invalid", "head")
@@ -123,11 +129,19 @@ def change_pull(call: Call) -> Answer:
     pull = call.pull()
     if not (pull.by == call.user.login or call.actor.app is not None or call.may_triage):
         raise Fault(403, "Must have admin rights to Repository.")
+    fits(call.body, "PullRequest")
     if "title" in call.body and call.body["title"] != pull.title:
-        record(call.world, pull, "renamed", call.user.login, rename={"from": pull.title, "to": call.body["title"]})
+        record(
+            call.world,
+            pull,
+            "renamed",
+            call.user.login,
+            rename={"from": pull.title, "to": call.body["title"]},
+        )
         pull.title = call.body["title"]
     if "body" in call.body:
         pull.body, pull.updated = call.body["body"], call.world.now()
+        ping(call.world, call.place(pull), pull.body)
     if call.given("base", pull.base_ref) != pull.base_ref:
         _retarget(call, pull)
     if call.given("state", pull.state) != pull.state:
@@ -177,8 +191,8 @@ def files_of_pull(call: Call) -> Answer:
     """The files that a pull request changes."""
     pull, shapes = call.pull(), call.shapes
     base = call.repo.git.merge_base(pull.base, pull.head) or EMPTY_TREE
-    found = changed(call.repo, base, pull.head)[:3000]
-    return call.many(found, lambda one: shown(call.repo, shapes.api, shapes.web, pull.head, one))
+    found, place = changed(call.repo, base, pull.head)[:3000], (shapes.api, shapes.web)
+    return call.many(found, lambda one: shown(call.repo, place, (base, pull.head), one))
 
 
 @route("GET", f"{PULL}/merge", reads("pull_requests"))

@@ -162,7 +162,8 @@ def get_commit(call: Call) -> Answer:
     plus, minus = sum(one.additions for one in files), sum(one.deletions for one in files)
     stats = {"total": plus + minus, "additions": plus, "deletions": minus}
     shapes = call.shapes
-    shown_files = [shown(call.repo, shapes.api, shapes.web, made.sha, one) for one in files[:300]]
+    place, span = (shapes.api, shapes.web), (parent, made.sha)
+    shown_files = [shown(call.repo, place, span, one) for one in files[:300]]
     return Answer(shapes.commit(call.repo, made) | {"stats": stats, "files": shown_files})
 
 
@@ -211,7 +212,9 @@ def compare(call: Call) -> Answer:
     ahead, behind = git.range(base.sha, head.sha), git.range(head.sha, base.sha)
     page = call.many(ahead, lambda sha: call.shapes.commit(call.repo, git.must(sha)), size=250)
     files = changed(call.repo, common, head.sha)
-    return Answer(_comparison(call, base, common, head, page.data, (ahead, behind), files), headers=page.headers)
+    return Answer(
+        _comparison(call, base, common, head, page.data, (ahead, behind), files), headers=page.headers
+    )
 
 
 def _comparison(
@@ -245,5 +248,5 @@ def _comparison(
         "behind_by": behind,
         "total_commits": ahead,
         "commits": commits,
-        "files": [shown(repo, shapes.api, shapes.web, head.sha, one) for one in files[:300]],
+        "files": [shown(repo, (shapes.api, shapes.web), (common, head.sha), one) for one in files[:300]],
     }

@@ -5,7 +5,7 @@ Example: ``POST /repos/acme/bus/pulls/7/reviews`` with ``{"event": "APPROVE"}``.
 
 from __future__ import annotations
 
-from tests.github.api import Answer, Call, Fault, not_found, reads, route, unprocessable, writes
+from tests.github.api import Answer, Call, Fault, fits, not_found, reads, route, unprocessable, writes
 from tests.github.api_pulls import PULL
 from tests.github.moving import dismissed, happen, record
 from tests.github.rights import role_of
@@ -13,7 +13,10 @@ from tests.github.rules import actor_of
 from tests.github.state import Pull, Review
 
 _STATES = {"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMMENT": "COMMENTED"}
-_OWN = {"APPROVE": "Can not approve your own pull request", "REQUEST_CHANGES": "Can not request changes on your own pull request"}
+_OWN = {
+    "APPROVE": "Can not approve your own pull request",
+    "REQUEST_CHANGES": "Can not request changes on your own pull request",
+}
 
 
 @route("POST", f"{PULL}/requested_reviewers", writes("pull_requests"))
@@ -65,6 +68,7 @@ def list_reviews(call: Call) -> Answer:
 def give_review(call: Call) -> Answer:
     """Approve, request changes, or comment; never on one's own pull request."""
     pull = call.pull()
+    fits(call.body, "PullRequestReview")
     event, body = call.given("event", "COMMENT"), call.given("body") or ""
     if event not in _STATES:
         unprocessable("event is not included in the list", message="Unprocessable Entity")

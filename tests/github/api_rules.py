@@ -12,10 +12,30 @@ from tests.github.shapes import Json, iso, node
 from tests.github.state import Repo, Ruleset
 
 RULES = frozenset(
-    "creation update deletion required_linear_history merge_queue required_deployments required_signatures "
-    "pull_request required_status_checks non_fast_forward commit_message_pattern commit_author_email_pattern "
-    "committer_email_pattern branch_name_pattern tag_name_pattern file_path_restriction max_file_path_length "
-    "file_extension_restriction max_file_size workflows code_scanning copilot_code_review".split()
+    [
+        "creation",
+        "update",
+        "deletion",
+        "required_linear_history",
+        "merge_queue",
+        "required_deployments",
+        "required_signatures",
+        "pull_request",
+        "required_status_checks",
+        "non_fast_forward",
+        "commit_message_pattern",
+        "commit_author_email_pattern",
+        "committer_email_pattern",
+        "branch_name_pattern",
+        "tag_name_pattern",
+        "file_path_restriction",
+        "max_file_path_length",
+        "file_extension_restriction",
+        "max_file_size",
+        "workflows",
+        "code_scanning",
+        "copilot_code_review",
+    ]
 )
 _BYPASS = {"always": "always", "pull_request": "pull_requests_only", None: "never"}
 _PULL = {
@@ -89,7 +109,9 @@ def make_ruleset(call: Call) -> Answer:
     _plan(call.repo)
     _check(call.body or {})
     now = call.world.now()
-    made = Ruleset(call.world.id(), call.body["name"], "branch", call.body["enforcement"], [], {}, [], now, now)
+    made = Ruleset(
+        call.world.id(), call.body["name"], "branch", call.body["enforcement"], [], {}, [], now, now
+    )
     if any(one.name == made.name for one in call.repo.rulesets.values()):
         unprocessable("Name must be unique", message="Validation Failed")
     _fill(made, call.body)
@@ -123,7 +145,11 @@ def _check(body: Json) -> None:
             unprocessable(f"Invalid rule '{rule['type']}': ", message="Validation Failed")
         if rule["type"] == "pull_request" and not set(rule.get("parameters", {})) >= _PULL:
             unprocessable("Invalid rule 'pull_request': missing parameters", message="Validation Failed")
-    if body.get("target", "branch") == "branch" and "conditions" in body and "ref_name" not in body["conditions"]:
+    if (
+        body.get("target", "branch") == "branch"
+        and "conditions" in body
+        and "ref_name" not in body["conditions"]
+    ):
         unprocessable("Invalid conditions: ref_name", message="Validation Failed")
 
 
@@ -135,7 +161,11 @@ def _fill(ruleset: Ruleset, body: Json) -> None:
     ruleset.rules = [_normal(one) for one in body.get("rules", ruleset.rules)]
     given = body.get("bypass_actors", ruleset.bypass)
     ruleset.bypass = [
-        {"actor_id": one.get("actor_id"), "actor_type": one["actor_type"], "bypass_mode": one.get("bypass_mode", "always")}
+        {
+            "actor_id": one.get("actor_id"),
+            "actor_type": one["actor_type"],
+            "bypass_mode": one.get("bypass_mode", "always"),
+        }
         for one in given
     ]
 
@@ -228,14 +258,25 @@ def _protection(call: Call, branch: str) -> Json:
     if (checks := given.get("required_status_checks")) is not None:
         names = checks.get("contexts", [])
         listed = [{"context": one, "app_id": None} for one in names]
-        kept = {"url": f"{url}/required_status_checks", "contexts_url": f"{url}/required_status_checks/contexts"}
-        found["required_status_checks"] = {**kept, "strict": checks["strict"], "contexts": names, "checks": listed}
+        kept = {
+            "url": f"{url}/required_status_checks",
+            "contexts_url": f"{url}/required_status_checks/contexts",
+        }
+        found["required_status_checks"] = {
+            **kept,
+            "strict": checks["strict"],
+            "contexts": names,
+            "checks": listed,
+        }
     return found
 
 
 def _restrictions(call: Call, url: str, some: Json) -> Json:
     apps = [one for one in call.world.apps.values() if one.slug in some.get("apps", [])]
-    shown = [{name: value for name, value in (call.shapes.app(one) or {}).items()} for one in apps]
+    known = ("metadata", "contents", "issues", "single_file")
+    shown = [call.shapes.app(one) or {} for one in apps]
+    for one in shown:
+        one["permissions"] = {name: level for name, level in one["permissions"].items() if name in known}
     return {
         "url": url,
         **{f"{name}_url": f"{url}/{name}" for name in ("users", "teams", "apps")},

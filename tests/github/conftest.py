@@ -10,6 +10,9 @@ import pytest
 from tests.github.desk import Desk
 from tests.github.hub import GitHub
 from tests.github.server import serve
+from tests.github.validating import validated
+
+__all__ = ["ada", "desk", "github", "validated"]
 
 REPO = "acme/bus"
 """The repository of :func:`ada`."""

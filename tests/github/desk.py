@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from github import Auth, Github
-from github.Repository import Repository
+from github.Repository import Repository  # noqa: TC002
 
 from tests.github.hub import GitHub
 

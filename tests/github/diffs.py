@@ -35,7 +35,6 @@ class FileChange:
     blob: str
     additions: int
     deletions: int
-    patch: str | None
 
 
 def numbers(repo: Repo, base: str, head: str) -> Numbers:
@@ -69,9 +68,8 @@ def _changed(repo: Repo, one: str, other: str) -> list[FileChange]:
                 next(rest)
                 path = next(rest)
             counts[path] = (_count(added), _count(removed))
-    patches = _patches(repo, one, other)
     return [
-        FileChange(_STATUS[kind], path, before, blob, *counts.get(path, (0, 0)), patches.get(path))
+        FileChange(_STATUS[kind], path, before, blob, *counts.get(path, (0, 0)))
         for kind, path, before, blob in entries
     ]
 
@@ -80,8 +78,13 @@ def _count(text: str) -> int:
     return 0 if text == "-" else int(text)
 
 
+def patches(repo: Repo, one: str, other: str) -> dict[str, str]:
+    """Return the hunks of each text file that differs between two commits or trees."""
+    found: dict[str, str] = repo.git.once("patches", one, other, make=lambda: _patches(repo, one, other))
+    return found
+
+
 def _patches(repo: Repo, one: str, other: str) -> dict[str, str]:
-    """Return the hunks of each text file."""
     try:
         text = repo.git.run("-c", "core.quotePath=false", "diff-tree", "-r", "-M", "-p", one, other)
     except GitFailed:
@@ -96,8 +99,16 @@ def _patches(repo: Repo, one: str, other: str) -> dict[str, str]:
     return found
 
 
-def shown(repo: Repo, base_url: str, web: str, sha: str, change: FileChange) -> dict[str, Any]:
-    """Return a changed file as the API shows it."""
+def shown(repo: Repo, place: tuple[str, str], span: tuple[str, str], change: FileChange) -> dict[str, Any]:
+    """Return a changed file as the API shows it.
+
+    Args:
+        repo: the repository.
+        place: the addresses of the API and of the pages.
+        span: the two commits that it differs between.
+        change: the file.
+    """
+    (base_url, web), sha = place, span[1]
     path = quote(change.path)
     found = {
         "sha": change.blob,
@@ -110,8 +121,8 @@ def shown(repo: Repo, base_url: str, web: str, sha: str, change: FileChange) -> 
         "raw_url": f"{web}/{repo.full_name}/raw/{sha}/{path}",
         "contents_url": f"{base_url}/repos/{repo.full_name}/contents/{path}?ref={sha}",
     }
-    if change.patch is not None:
-        found["patch"] = change.patch
+    if (patch := patches(repo, *span).get(change.path)) is not None:
+        found["patch"] = patch
     if change.before is not None:
         found["previous_filename"] = change.before
     return found

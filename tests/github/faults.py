@@ -77,7 +77,9 @@ class Faults:
         """Answer calls with an error, and do nothing; status 0 ends the connection."""
         self._add(Trouble(verb, template, status, times, False, message, _headers(headers)))
 
-    def after(self, verb: str, template: str, *, status: int = 502, times: int = 1, message: str = "") -> None:
+    def after(
+        self, verb: str, template: str, *, status: int = 502, times: int = 1, message: str = ""
+    ) -> None:
         """Do what calls ask for, and answer with an error all the same; status 0 ends the connection."""
         self._add(Trouble(verb, template, status, times, True, message))
 

@@ -96,7 +96,12 @@ class GitHttp:
         with self._world.lock:
             self._sessions[session] = Session(repo, actor_of(token), token)
             self._faults.writes()
-            env = {"GH_SESSION": session, "GH_PORT": str(self._port), "REMOTE_USER": token.login}
+            asks = repo.rulesets or repo.protection or not self._has_workflows(repo, token)
+            env = {
+                "GH_SESSION": session if asks else "",
+                "GH_PORT": str(self._port),
+                "REMOTE_USER": token.login,
+            }
             response = self._backend(request, repo.git.path, rest, **env)
             self.absorb(repo, actor_of(token))
             del self._sessions[session]
@@ -120,12 +125,26 @@ class GitHttp:
         refused = refused_push(self._world, session.repo, session.actor, ref, old, new)
         return refused or self._workflows(session, new) or ""
 
+    def _has_workflows(self, repo: Repo, token: Token) -> bool:
+        return allowed(self._world, token, repo, "workflows", "write")
+
     def _workflows(self, session: Session, new: str) -> str | None:
         """Return why workflow files may not be pushed, if the token may not."""
         repo, token = session.repo, session.token
-        if new == ZERO or allowed(self._world, token, repo, "workflows", "write"):
+        if new == ZERO or self._has_workflows(repo, token):
             return None
-        ask = ("log", "-1", "-m", "--format=", "--name-only", new, "--not", "--all", "--", ".github/workflows")
+        ask = (
+            "log",
+            "-1",
+            "-m",
+            "--format=",
+            "--name-only",
+            new,
+            "--not",
+            "--all",
+            "--",
+            ".github/workflows",
+        )
         touched = repo.git.lines(*ask)
         if not touched:
             return None

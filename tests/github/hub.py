@@ -193,6 +193,11 @@ class GitHub:
         """Every call with its answer."""
         return self.world.log
 
+    @property
+    def pinged(self) -> list[tuple[str, str]]:
+        """Who was told because a text mentioned him, and where (``acme/bus#7``, or a commit)."""
+        return self.world.pinged
+
     def pull(self, repo: str, number: int) -> Pull:
         """Return a pull request."""
         found = self.world.repos[repo].issues[number]
@@ -201,11 +206,7 @@ class GitHub:
 
     def happened(self, name: str = "", *, starts: bool | None = None) -> list[Happening]:
         """Return what happened that workflows could start from, and that they do or do not start from."""
-        return [
-            one
-            for one in self.world.happened
-            if name in ("", one.name) and starts in (None, one.starts)
-        ]
+        return [one for one in self.world.happened if name in ("", one.name) and starts in (None, one.starts)]
 
 
 class Browser:
@@ -232,7 +233,9 @@ class Browser:
 
     def open(self, repo: str, head: str, title: str = "A change", body: str = "", base: str = "main") -> int:
         """Open a pull request; returns its number."""
-        made = self.ask("POST", f"/repos/{repo}/pulls", {"title": title, "body": body, "head": head, "base": base})
+        made = self.ask(
+            "POST", f"/repos/{repo}/pulls", {"title": title, "body": body, "head": head, "base": base}
+        )
         return int(made["number"])
 
     def merge(self, repo: str, number: int, method: str = "merge", **more: Any) -> str:

@@ -71,7 +71,13 @@ def fire(world: World, repo: Repo, pull: Pull) -> str:
 def enqueue(world: World, repo: Repo, pull: Pull, actor: Actor) -> None:
     """Put a pull request into the merge queue."""
     record(world, pull, "added_to_merge_queue", actor.login)
-    happen(world, "merge_group", repo, actor, ref=f"refs/heads/gh-readonly-queue/{pull.base_ref}/pr-{pull.number}")
+    happen(
+        world,
+        "merge_group",
+        repo,
+        actor,
+        ref=f"refs/heads/gh-readonly-queue/{pull.base_ref}/pr-{pull.number}",
+    )
 
 
 def dequeue(world: World, repo: Repo, pull: Pull, method: str = "merge") -> str:

@@ -25,7 +25,12 @@ def write_commit(
     repo: Repo, tree: str, parents: Sequence[str], author: str, committer: str, message: str, *, signed: bool
 ) -> str:
     """Write a commit, signed by the web flow or not, and return its id."""
-    lines = [f"tree {tree}", *(f"parent {one}" for one in parents), f"author {author}", f"committer {committer}"]
+    lines = [
+        f"tree {tree}",
+        *(f"parent {one}" for one in parents),
+        f"author {author}",
+        f"committer {committer}",
+    ]
     data = "\n".join([*lines, "", message]).encode()
     return repo.git.store(with_signature(data, sign(data)) if signed else data)
 
@@ -59,9 +64,7 @@ def merge_commit(
     return write_commit(repo, tree, parents, stamp(by.ident, now), stamp(WEB_FLOW, now), message, signed=True)
 
 
-def squash_commit(
-    world: World, repo: Repo, pull: Pull, base: str, title: str = "", body: str = ""
-) -> str:
+def squash_commit(world: World, repo: Repo, pull: Pull, base: str, title: str = "", body: str = "") -> str:
     """Make one commit of all that a pull request brings.
 
     Raises:
@@ -135,9 +138,7 @@ def updated_branch(world: World, repo: Repo, pull: Pull, by: User, base: str) ->
     return write_commit(repo, tree, (pull.head, base), author, committer, message, signed=True)
 
 
-def edited(
-    world: World, repo: Repo, tip: str, by: User, files: dict[str, str | None], message: str
-) -> str:
+def edited(world: World, repo: Repo, tip: str, by: User, files: dict[str, str | None], message: str) -> str:
     """Make the commit of an edit in the browser: files' new texts, or None to delete."""
     index = {"GIT_INDEX_FILE": str(repo.git.path / f"index-{world.id()}")}
     repo.git.run("read-tree", tip, env=index)
@@ -152,21 +153,16 @@ def edited(
     return write_commit(repo, tree, (tip,), author, committer, message, signed=True)
 
 
-def is_mergeable(repo: Repo, pull: Pull, base: str) -> bool:
-    """Return whether a pull request merges without conflicts."""
-    return repo.git.merged_tree(base, pull.head) is not None
-
-
-def trial_merge(world: World, repo: Repo, pull: Pull, base: str) -> str | None:
+def trial_merge(repo: Repo, pull: Pull, base: str) -> str | None:
     """Return the merge that GitHub makes to see whether it can; nobody's decision, and on no branch."""
+
     def make() -> str | None:
         tree = repo.git.merged_tree(base, pull.head)
         if tree is None:
             return None
         line = stamp(WEB_FLOW, repo.git.must(pull.head).committer.at)
         message = f"Merge {pull.head} into {base}"
-        return write_commit(repo, tree, (base, pull.head), line, line, message, signed=True)
+        return write_commit(repo, tree, (base, pull.head), line, line, message, signed=False)
 
     found: str | None = repo.git.once("test-merge", base, pull.head, make=make)
     return found
-

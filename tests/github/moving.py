@@ -21,6 +21,16 @@ _CLOSES = re.compile(r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):? +#(\d+)\b",
 _CODE = re.compile(r"(`{3,}|~{3,}).*?(?:\1|\Z)|(?<!`)(`+)(?!`).*?(?<!`)\2(?!`)|<!--.*?(?:-->|\Z)", re.DOTALL)
 
 
+_MENTIONS = re.compile(r"(?<![\w/.&@])@([A-Za-z0-9](?:[A-Za-z0-9-]{0,38}))(?![\w-])")
+
+
+def ping(world: World, where: str, text: str | None) -> None:
+    """Remember who is told because a text mentions him; code and HTML comments tell nobody."""
+    for login in _MENTIONS.findall(_CODE.sub(" ", text or "")):
+        if login.lower() in {one.lower() for one in world.users}:
+            world.pinged.append((login, where))
+
+
 def closing(text: str | None) -> set[int]:
     """Return the issues that a text closes when it is merged; code and HTML comments say nothing."""
     return {int(number) for number in _CLOSES.findall(_CODE.sub(" ", text or ""))}
@@ -90,12 +100,18 @@ def _branch_moved(world: World, repo: Repo, actor: Actor, branch: str, old: str,
             record(world, pull, "head_ref_deleted", actor.login)
         else:
             _new_head(world, base, pull, actor, new)
-    for pull in repo.pulls.values():
-        if pull.state == "open" and pull.base_ref == branch:
-            _base_moved(world, repo, pull, actor, old, new)
+    onto = [one for one in repo.pulls.values() if (one.state, one.base_ref) == ("open", branch)]
+    fresh = frozenset(_between(repo, old, new)) if onto else frozenset()
+    for pull in onto:
+        if new == ZERO:
+            record(world, pull, "base_ref_deleted", actor.login)
+            close(world, repo, pull, actor)
+        elif pull.head in fresh:
+            mark_merged(world, repo, pull, actor, new, _between(repo, old, pull.head))
     if branch == repo.default_branch and new != ZERO and old != ZERO:
-        texts = (repo.git.must(sha).message for sha in repo.git.range(old, new))
-        close_issues(world, repo, actor, "\n".join(texts), new)
+        text = "\n".join(repo.git.must(sha).message for sha in repo.git.range(old, new))
+        ping(world, f"{repo.full_name}@{new}", text)
+        close_issues(world, repo, actor, text, new)
 
 
 def _open_pulls(world: World, repo: Repo, branch: str) -> Iterator[tuple[Repo, Pull]]:
@@ -148,17 +164,14 @@ def bring(world: World, base: Repo, pull: Pull) -> None:
     base.refs[ref] = pull.head
 
 
-def _base_moved(world: World, repo: Repo, pull: Pull, actor: Actor, old: str, new: str) -> None:
-    if new == ZERO:
-        record(world, pull, "base_ref_deleted", actor.login)
-        close(world, repo, pull, actor)
-    elif repo.git.contains(new, pull.head):
-        mark_merged(world, repo, pull, actor, new, repo.git.range(old, pull.head))
+def _between(repo: Repo, old: str, new: str) -> list[str]:
+    """Return what a branch gained."""
+    if ZERO in (old, new):
+        return [] if new == ZERO else repo.git.lines("rev-list", new)
+    return repo.git.range(old, new)
 
 
-def mark_merged(
-    world: World, repo: Repo, pull: Pull, actor: Actor, commit: str, brought: list[str]
-) -> None:
+def mark_merged(world: World, repo: Repo, pull: Pull, actor: Actor, commit: str, brought: list[str]) -> None:
     """Say that a pull request was merged, by whom and with which commit."""
     now = world.now()
     pull.state, pull.merged, pull.closed = "closed", now, now

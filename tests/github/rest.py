@@ -98,7 +98,7 @@ class Rest:
 
     def _app(self, text: str) -> App:
         try:
-            issuer = jwt.decode(text, options={"verify_signature": False}).get("iss")
+            issuer: Any = jwt.decode(text, options={"verify_signature": False}).get("iss")
             app = self._world.apps[int(issuer)]
             options: Any = {"verify_exp": False, "verify_iat": False}
             jwt.decode(text, app.public, algorithms=["RS256"], options=options)
@@ -108,7 +108,10 @@ class Rest:
 
     def _check(self, request: Request, token: Token | None) -> None:
         if not request.headers.get("user-agent"):
-            raise Fault(403, "Request forbidden by administrative rules. Please make sure your request has a User-Agent header")
+            raise Fault(
+                403,
+                "Request forbidden by administrative rules. Please make sure your request has a User-Agent header",
+            )
         version = request.headers.get("x-github-api-version", VERSION)
         if version != VERSION:
             raise Fault(400, f"{version} is not a supported version of the GitHub API.")
@@ -126,7 +129,9 @@ class Rest:
     def _answer(
         self, request: Request, route: Route, parameters: dict[str, str], token: Token | None, app: App | None
     ) -> Answer:
-        self._trouble(self._faults.trouble(request.verb, route.template, done=False) if not request.quiet else None)
+        self._trouble(
+            self._faults.trouble(request.verb, route.template, done=False) if not request.quiet else None
+        )
         call = Call(
             world=self._world,
             verb=request.verb,

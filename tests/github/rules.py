@@ -136,8 +136,6 @@ def _is(world: World, repo: Repo, one: dict[str, Any], actor: Actor) -> bool:
 
 def refused_push(world: World, repo: Repo, actor: Actor, ref: str, old: str, new: str) -> str | None:
     """Return why a push of a ref is refused; None where it is not."""
-    if ref.startswith("refs/pull/"):
-        return "deny updating a hidden ref"
     for ruleset, rule in enforced(repo, ref):
         if bypass(world, repo, ruleset, actor) != "always":
             why = _push_refusal(world, repo, rule, old, new)
@@ -181,7 +179,9 @@ def standing_reviews(repo: Repo, pull: Pull) -> dict[str, Review]:
     """Return the verdict of each person who may write: the latest that is not just a comment."""
     latest: dict[str, Review] = {}
     for review in pull.reviews:
-        if review.state in ("APPROVED", "CHANGES_REQUESTED", "DISMISSED") and has_role(repo, review.by, "write"):
+        if review.state in ("APPROVED", "CHANGES_REQUESTED", "DISMISSED") and has_role(
+            repo, review.by, "write"
+        ):
             latest[review.by] = review
     return latest
 
@@ -213,7 +213,9 @@ def _merge_refusal(world: World, repo: Repo, pull: Pull, rule: dict[str, Any], m
     if kind == "required_signatures":
         if method == "rebase":
             return "Rebase merges cannot be automatically signed by GitHub"
-        made = [repo.git.must(one) for one in repo.git.range(repo.refs[f"refs/heads/{pull.base_ref}"], pull.head)]
+        made = [
+            repo.git.must(one) for one in repo.git.range(repo.refs[f"refs/heads/{pull.base_ref}"], pull.head)
+        ]
         return _commit_refusal(world, kind, made if method == "merge" else [])
     return None
 

@@ -58,6 +58,9 @@ class Handler(BaseHTTPRequestHandler):
         if parts.path == "/_hook":
             self._give(Response(200, {}, self.git.hook(body.decode()).encode()))
             return
+        if parts.path == "/web-flow.gpg":
+            self._give(Response(200, {"Content-Type": "text/plain"}, self.github.web_flow_key().encode()))
+            return
         headers = {name.lower(): value for name, value in self.headers.items()}
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
         try:

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.github.bare import Line, Made
-from tests.github.rights import ROLES, role_of
+from tests.github.rights import role_of
 from tests.github.rules import rules_of
 from tests.github.signing import verification
-from tests.github.state import Repo, Token, User, World
+from tests.github.state import ROLES, Repo, Token, User, World
 
 Json = dict[str, Any]
 
@@ -255,7 +255,8 @@ class Shapes:
             "tree": {"sha": made.tree, "url": f"{url}/trees/{made.tree}"},
             "message": made.message,
             "parents": [
-                {"sha": one, "url": f"{url}/commits/{one}", "html_url": f"{web}/{one}"} for one in made.parents
+                {"sha": one, "url": f"{url}/commits/{one}", "html_url": f"{web}/{one}"}
+                for one in made.parents
             ],
             "verification": verification(self.world, made),
         }

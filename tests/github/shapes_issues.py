@@ -10,7 +10,6 @@ from typing import Any
 from tests.github.bare import Made
 from tests.github.diffs import numbers
 from tests.github.merging import trial_merge
-
 from tests.github.shapes import Json, Shapes, iso, maybe, node
 from tests.github.state import App, Comment, Event, Issue, Label, Pull, Repo, Review
 
@@ -172,16 +171,17 @@ class IssueShapes(Shapes):
 
     def timeline(self, repo: Repo, issue: Issue) -> list[Json]:
         """All that happened to an issue, in order: events, comments, reviews and commits."""
-        found: list[tuple[Any, int, Json]] = [
-            (one.at, one.id, self.event(repo, one)) for one in issue.events
-        ]
+        found: list[tuple[Any, int, Json]] = [(one.at, one.id, self.event(repo, one)) for one in issue.events]
         for comment in issue.comments:
             shown = self.comment(repo, issue, comment)
             also = {"event": "commented", "actor": shown["user"]}
             found.append((comment.created, comment.id, shown | also))
         if isinstance(issue, Pull):
             for review in issue.reviews:
-                shown = self.review(repo, issue, review) | {"event": "reviewed", "state": review.state.lower()}
+                shown = self.review(repo, issue, review) | {
+                    "event": "reviewed",
+                    "state": review.state.lower(),
+                }
                 found.append((review.at, review.id, shown))
             found += [
                 (issue.created, 0, {"event": "committed", **self.git_commit(repo, made)})
@@ -233,7 +233,8 @@ class IssueShapes(Shapes):
             **{name: issue[name] for name in (*same, *also)},
             "labels": [one | {"description": one["description"] or ""} for one in issue["labels"]],
             "merged_at": maybe(pull.merged),
-            "merge_commit_sha": self._merge_commit(repo, pull),
+            "merge_commit_sha": pull.merge_commit
+            or pull.trial,  # the trial is a trap for whoever takes it for one
             "requested_reviewers": [self.user(one) for one in pull.reviewers],
             "requested_teams": [],
             "head": self._side(head_repo, pull.head_owner, pull.head_ref, pull.head),
@@ -253,17 +254,10 @@ class IssueShapes(Shapes):
             "commit_message": pull.title,
         }
 
-    def _merge_commit(self, repo: Repo, pull: Pull) -> str | None:
-        """The merge commit, or while it is open the merge that GitHub tried: a trap for whoever takes it for one."""
-        base = repo.branch(pull.base_ref)
-        if pull.state == "closed" or base is None or pull.unknown > 0:
-            return pull.merge_commit
-        return trial_merge(self.world, repo, pull, base)
-
     def pull(self, repo: Repo, pull: Pull) -> Json:
         """A pull request, at length."""
-        shown = self.pull_in_list(repo, pull)
         mergeable = self._mergeable(repo, pull)
+        shown = self.pull_in_list(repo, pull)
         state = {None: "unknown", True: "clean", False: "dirty"}[mergeable]
         diff = numbers(repo, pull.base, pull.head)
         merged = pull.merged is not None
@@ -289,6 +283,5 @@ class IssueShapes(Shapes):
         if pull.unknown > 0:
             pull.unknown -= 1
             return None
-        return repo.git.merged_tree(base, pull.head) is not None
-
-
+        pull.trial = trial_merge(repo, pull, base)
+        return pull.trial is not None

@@ -183,6 +183,8 @@ class Pull(Issue):
     reviewers: list[str] = field(default_factory=list)
     reviews: list[Review] = field(default_factory=list)
     auto_merge: dict[str, Any] | None = None
+    trial: str | None = None
+    """The merge that GitHub last tried by itself."""
     unknown: int = 0
     """How many times ``mergeable`` is still to be null."""
 
@@ -330,6 +332,8 @@ class World:
         self.happened: list[Happening] = []
         self.calls: Counter[str] = Counter()
         self.pushes: list[Push] = []
+        self.pinged: list[tuple[str, str]] = []
+        """Who was told because a text mentioned him, and where."""
         self.unknown_at_first = 0
         """How many reads of a new pull request do not know yet whether it merges."""
         self.base = ""
@@ -369,7 +373,13 @@ class World:
 
     def add_token(self, kind: str, login: str, **more: Any) -> Token:
         """Make a token."""
-        prefix = {"classic": "ghp", "fine": "github_pat", "installation": "ghs", "actions": "ghs", "key": "key"}[kind]
+        prefix = {
+            "classic": "ghp",
+            "fine": "github_pat",
+            "installation": "ghs",
+            "actions": "ghs",
+            "key": "key",
+        }[kind]
         token = Token(f"{prefix}_{secrets.token_hex(18)}", kind, login, **more)
         token.reset = int((self.now() + timedelta(hours=1)).timestamp())
         self.tokens[token.text] = token

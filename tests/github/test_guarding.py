@@ -11,6 +11,7 @@ import requests
 from tests.github.conftest import REPO
 from tests.github.desk import Desk, client
 from tests.github.hub import GitHub, RefusedCall
+from tests.github.validating import Validating
 
 PULL_REQUEST = {
     "dismiss_stale_reviews_on_push": False,
@@ -30,7 +31,8 @@ def ruleset(github: GitHub, *rules: str, on: str = "~DEFAULT_BRANCH", **more: An
         "enforcement": "active",
         "conditions": {"ref_name": {"include": [on], "exclude": []}},
         "rules": [
-            {"type": one, "parameters": parameters[one]} if one in parameters else {"type": one} for one in rules
+            {"type": one, "parameters": parameters[one]} if one in parameters else {"type": one}
+            for one in rules
         ],
         **more,
     }
@@ -180,7 +182,10 @@ class TestSettings:
         assert owner.ask("GET", f"/repos/{REPO}/rules/branches/main") == []
         owner.ask("PUT", f"/repos/{REPO}/rulesets/{number}", {"enforcement": "active"})
         rules = owner.ask("GET", f"/repos/{REPO}/rules/branches/main")
-        assert [(one["type"], one["ruleset_id"]) for one in rules] == [("pull_request", number), ("deletion", number)]
+        assert [(one["type"], one["ruleset_id"]) for one in rules] == [
+            ("pull_request", number),
+            ("deletion", number),
+        ]
 
     def test_a_plan_without_rules(self, github: GitHub, ada: Desk) -> None:
         github.world.repos[REPO].plan_has_rules = False
@@ -214,27 +219,37 @@ class TestSettings:
         answer = requests.get(f"{github.api}/repos/{REPO}/keys", headers=headers, timeout=10)
         assert answer.status_code == 404
 
-    def test_labels_and_issues(self, github: GitHub, ada: Desk) -> None:
+    def test_labels_and_issues(self, github: GitHub, ada: Desk, validated: Validating) -> None:
         ada.api.create_label("gitbus", "0e8a16", "about the bus")
         issue = ada.api.create_issue("stuck", body="help", labels=["gitbus"])
-        issue.add_to_labels("stuck")
+        with validated.off():  # PyGithub sends a bare list, which GitHub takes and does not describe
+            issue.add_to_labels("stuck")
         issue.create_comment("seen")
         issue.remove_from_labels("gitbus")
         assert [one.name for one in ada.api.get_issue(issue.number).labels] == ["stuck"]
         assert [one.number for one in ada.api.get_issues(labels=["STUCK"])] == [issue.number]
         issue.edit(state="closed", state_reason="not_planned")
         found = ada.api.get_issue(issue.number)
-        assert (found.state, found.state_reason, found.closed_by.login) == ("closed", "not_planned", "ada")
+        assert (found.state, found.state_reason, found.raw_data["closed_by"]["login"]) == (
+            "closed",
+            "not_planned",
+            "ada",
+        )
         names = [one.event for one in found.get_timeline()]
         assert names == ["labeled", "labeled", "commented", "unlabeled", "closed"]
 
-    def test_the_older_protection(self, github: GitHub, ada: Desk) -> None:
+    def test_the_older_protection(self, github: GitHub, ada: Desk, validated: Validating) -> None:
         owner = client(github, github.token("acme"))
         branch = owner.get_repo(REPO).get_branch("main")
-        branch.edit_protection(required_approving_review_count=1, user_push_restrictions=["bob"])
+        with validated.off():  # PyGithub sends nulls, which GitHub takes and does not describe
+            branch.edit_protection(required_approving_review_count=1, user_push_restrictions=["bob"])
         found = branch.get_protection()
         assert found.required_pull_request_reviews.required_approving_review_count == 1
-        assert (found.allow_force_pushes, found.allow_deletions, found.enforce_admins) == (False, False, False)
+        assert (found.allow_force_pushes, found.allow_deletions, found.enforce_admins) == (
+            False,
+            False,
+            False,
+        )
         assert [one["login"] for one in found.raw_data["restrictions"]["users"]] == ["bob"]
         ada.commit({"x": "1\n"})
         assert "Changes must be made through a pull request." in ada.refused("main")

@@ -12,6 +12,7 @@ from github import Auth, GithubException, GithubIntegration
 from tests.github.conftest import REPO
 from tests.github.desk import Desk, client
 from tests.github.hub import GitHub
+from tests.github.validating import Validating
 
 PULLS = "/repos/{owner}/{repo}/pulls"
 
@@ -66,7 +67,10 @@ class TestWhoAsks:
         assert token.permissions == {"metadata": "read", "pull_requests": "read"}
         assert ask(github, f"/repos/{REPO}/pulls", token.token).status_code == 200
         refused = ask(github, f"/repos/{REPO}/git/ref/heads/main", token.token)
-        assert (refused.status_code, refused.json()["message"]) == (403, "Resource not accessible by integration")
+        assert (refused.status_code, refused.json()["message"]) == (
+            403,
+            "Resource not accessible by integration",
+        )
 
     def test_a_token_expires(self, github: GitHub, ada: Desk) -> None:
         app = github.app("gitbus", {"contents": "read"}, {REPO})
@@ -74,8 +78,9 @@ class TestWhoAsks:
         github.world.tokens[token].expires = datetime.now(UTC) - timedelta(seconds=1)
         assert ask(github, f"/repos/{REPO}", token).status_code == 401
 
-    def test_only_one_version_is_served(self, github: GitHub, ada: Desk) -> None:
-        assert ask(github, "/user", ada.token, X_GitHub_Api_Version="2026-03-10").status_code == 400
+    def test_only_one_version_is_served(self, github: GitHub, ada: Desk, validated: Validating) -> None:
+        with validated.off():
+            assert ask(github, "/user", ada.token, X_GitHub_Api_Version="2026-03-10").status_code == 400
 
 
 class TestLimits:
@@ -184,7 +189,8 @@ class TestFaults:
         ada.branch("x", {"x": "1\n"})
         github.faults.mergeable_unknown(1)
         made = ada.api.create_pull(base="main", head="x", title="x", body="")
-        assert (made.mergeable, made.merge_commit_sha) == (None, None)
+        assert made.mergeable is None
+        assert made.merge_commit_sha is None
         assert ada.api.get_pull(made.number).mergeable is None
         assert ada.api.get_pull(made.number).mergeable is True
 
@@ -198,7 +204,9 @@ class TestLog:
         last = github.log[-1]
         assert (last.status, last.answer["number"], last.who) == (200, number, "ada")
 
-    def test_a_workflows_token_starts_nothing(self, github: GitHub, ada: Desk, desk: Callable[..., Desk]) -> None:
+    def test_a_workflows_token_starts_nothing(
+        self, github: GitHub, ada: Desk, desk: Callable[..., Desk]
+    ) -> None:
         token = github.workflow_token(REPO, {"contents": "write", "pull_requests": "write"})
         run = desk("github-actions[bot]", token)
         run.fetch()

@@ -51,7 +51,7 @@ def test_closing_rejects_with_the_last_comment_as_the_reason(office: Office) -> 
     with office.bus("ada") as bus:
         item = bus.board().items[ITEM].item
     assert item is not None
-    assert (item.state, item.reason) == ("rejected", f"ada closed pull request #{number}: Too long. @everybody")
+    assert (item.state, item.reason) == ("rejected", f"ada closed pull request #{number}: Too long. ＠everybody")
     pull = office.github.pull(REPO, number)
     assert "**Rejected.**" in pull.comments[-1].body
     assert "gitbus-open" not in pull.labels
