@@ -77,6 +77,8 @@ class Approvals:
             name = ref.removeprefix(paths.APPROVE)
             if ref.startswith(paths.APPROVE) and name not in wanted and not _is_on_its_way(board, name):
                 moves.append(RefMove(ref, old, None))
+            elif ref.startswith(paths.DECIDE) and self.hub.store.is_ancestor(old, board.commit):
+                moves.append(RefMove(ref, old, None))  # decided: it was merged
         if put and any(self.entry(board.items[item], tip) == tip for item in put):
             tip = self.writer.commits(tip, [_put_up(put)], now)[0]
         return tip, moves

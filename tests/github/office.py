@@ -11,7 +11,9 @@ Example::
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,6 +81,23 @@ class Office:
         bus = Bus.open(place, now=self.clock, environment=here)
         self.open_buses.append(bus)
         return bus
+
+    def gitbus(self, who: str, *arguments: str, expect: int = 0) -> str:
+        """Run the command line as somebody, in his clone; return what it printed, stderr after it."""
+        token = self.token(who)
+        place = self.clone(who, token)
+        git(place, "remote", "set-url", "origin", self.github.remote(REPO, token))
+        done = subprocess.run(
+            [sys.executable, "-m", "gitbus", *arguments],
+            cwd=place,
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **self.github.environment(REPO, token), "GITBUS_NO_PACE": "1"},
+        )
+        assert done.returncode == expect, done.stdout + done.stderr
+        return done.stdout + done.stderr
 
     # --- what happens
 

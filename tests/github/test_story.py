@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from gitbus import making
+from gitbus.errors import Refused
 from tests.github.hub import GitHub
 from tests.github.office import REPO, Office, make_office
+from tests.journeys.driving import UNKNOWN, send
 from tests.support.world import ITEM
 
 
@@ -17,14 +19,11 @@ def office(github: GitHub, tmp_path: Path) -> Office:
     return make_office(github, tmp_path / "office")
 
 
-Make = Callable[..., Office]
-
-
 def test_from_goal_to_receipt_through_pull_requests_only(office: Office) -> None:
     office.item()
     pull = office.github.pull(REPO, office.number())
     assert pull.title.startswith(f"Approve {ITEM}: ")
-    assert {"gitbus", "gitbus-open"} <= {label for label in pull.labels}
+    assert {"gitbus", "gitbus-open"} <= set(pull.labels)
     assert set(pull.reviewers) == {"ada", "bob"}
     office.sending()
     assert office.send() == []
@@ -51,7 +50,10 @@ def test_closing_rejects_with_the_last_comment_as_the_reason(office: Office) -> 
     with office.bus("ada") as bus:
         item = bus.board().items[ITEM].item
     assert item is not None
-    assert (item.state, item.reason) == ("rejected", f"ada closed pull request #{number}: Too long. ＠everybody")
+    assert (item.state, item.reason) == (
+        "rejected",
+        f"ada closed pull request #{number}: Too long. ＠everybody",
+    )
     pull = office.github.pull(REPO, number)
     assert "**Rejected.**" in pull.comments[-1].body
     assert "gitbus-open" not in pull.labels
@@ -144,3 +146,90 @@ def test_the_evidence_in_the_receipt_is_enough_to_audit_without_asking(office: O
     evidence = [one.evidence for one in receipt.approval.verified if one.assurance == "recorded"]
     assert [one["merged_by"]["login"] for one in evidence] == ["ada", "ada"]
     assert [one["head"] for one in evidence] == [f"gitbus/approve/{ITEM}", "gitbus/decide/bus"]
+
+
+def test_a_stuck_item_is_resolved_by_a_pull_request(office: Office) -> None:
+    office.item()
+    office.sending()
+    number = office.number()
+    office.github.browser("ada").merge(REPO, number)
+    with office.bus("sender") as bus:
+        assert [one.outcome for one in send(bus, UNKNOWN)] == ["stuck"]
+    office.conduct()
+    pull = office.github.pull(REPO, number)
+    assert {"stuck", "gitbus-open"} <= set(pull.labels)
+    assert "**Nobody knows whether this was sent**" in pull.comments[-1].body
+    with office.bus("ada") as bus:
+        bus.propose_resolution(ITEM, "sent", "it is in the list's archive")
+    office.conduct()
+    decision = office.number(f"gitbus/decide/{ITEM}")
+    assert "it was sent" in office.github.pull(REPO, decision).body
+    office.github.browser("ada").merge(REPO, decision)
+    office.conduct()
+    assert office.state() == "sent"
+    assert "stuck" not in pull.labels
+    assert "gitbus-open" not in pull.labels
+    assert f"refs/heads/gitbus/decide/{ITEM}" not in office.refs()
+    assert office.findings(online=True) == []
+
+
+def test_a_resolution_that_another_person_merges_proves_nothing(office: Office) -> None:
+    office.item()
+    office.sending()
+    office.github.browser("ada").merge(REPO, office.number())
+    with office.bus("sender") as bus:
+        send(bus, UNKNOWN)
+    with office.bus("ada") as bus:
+        bus.propose_resolution(ITEM, "sent", "it is in the list's archive")
+    office.conduct()
+    office.github.browser("rita").merge(REPO, office.number(f"gitbus/decide/{ITEM}"))
+    assert any(
+        one.startswith(("sent-unproved", "resolution-unproved")) for one in office.findings(online=True)
+    )
+
+
+def test_who_cannot_review_his_own_pull_request_signs_his_review(office: Office) -> None:
+    key = making.make_key(office.folder / "keys" / "ada", "ada@acme.example")
+    with office.bus("ada") as bus:
+        bus.propose_config("people.0.keys", [key])
+    office.conduct()
+    office.github.browser("ada").merge(REPO, office.number("gitbus/decide/bus"))
+    office.sending()
+    office.item(confidence=0.4, token=office.token("ada"))
+    making.use_key(
+        office.folder / "clones" / "ada", office.folder / "keys" / "ada", "Ada", "ada@acme.example"
+    )
+    with office.bus("ada") as bus:
+        done = bus.review(ITEM, "ok", "read it twice")
+        assert done is not None
+        assert not bus.approve([ITEM]).signed
+    assert office.github.pull(REPO, office.number()).merged_by == "ada"
+    assert [one.outcome for one in office.send()] == ["sent"]
+    assert office.findings() == []
+
+
+def test_the_command_line_merges_at_the_head_that_was_shown(office: Office) -> None:
+    office.item()
+    office.sending()
+    said = office.gitbus("ada", "approve", ITEM, "--yes")
+    assert f"approve {ITEM}" in said
+    assert "merged on GitHub" in said
+    assert office.github.pull(REPO, office.number()).merged_by == "ada"
+    assert [one.outcome for one in office.send()] == ["sent"]
+    assert "audit ok" in office.gitbus("ada", "audit", "--online")
+
+
+def test_a_head_that_moved_since_is_not_merged(office: Office) -> None:
+    office.item()
+    with office.bus("bob") as bus:
+        acting, flip = bus.forge.acting, office.refs()[f"refs/heads/gitbus/approve/{ITEM}"]
+        assert acting is not None
+        office.github.browser("ada").edit(
+            REPO, f"gitbus/approve/{ITEM}", {f"outbox/{ITEM}/body.txt": "Another text\n"}
+        )
+        with pytest.raises(Refused) as refused:
+            acting.merge(f"refs/heads/gitbus/approve/{ITEM}", flip)
+        assert refused.value.rule == "head-moved"
+        with pytest.raises(Refused) as stale:
+            bus.approve([ITEM])
+        assert stale.value.rule == "stale-branch"

@@ -171,7 +171,7 @@ def test_a_branch_that_somebody_deleted_is_no_rejection(office: Office) -> None:
     office.item()
     number = office.number()
     office.github.browser("bob").delete_branch(REPO, BRANCH)
-    assert not (office.github.pull(REPO, number).state == "open")
+    assert office.github.pull(REPO, number).state != "open"
     office.conduct()
     assert office.state() == "awaiting_approval"
     assert office.github.pull(REPO, office.number()).state == "open"

@@ -44,7 +44,8 @@ class Scripted:
 def send(bus: Bus, *answers: Answer) -> list[Sent]:
     """Let a sender do one round over a transport that answers like this; every answer has to be used."""
     transport = Scripted(list(answers))
-    with Sender(bus.hub, bus.root, bus.state, {}, bus.now, opener=lambda *_: transport) as sender:
+    opener = lambda *_: transport  # noqa: E731
+    with Sender(bus.hub, bus.root, bus.state, {}, bus.now, opener=opener, forge=bus.proof) as sender:
         done = sender.round()
     assert transport.answers == []
     return done
