@@ -13,7 +13,7 @@ from gitbus.auditing.walking import Check, Step, Walk
 from gitbus.codec import kind_of_path
 from gitbus.edits import unproved_edits
 from gitbus.proof.approval import prove_approval
-from gitbus.proof.leases import proved_resolutions
+from gitbus.proof.decisions import prove_resolution, proved_resolutions
 from gitbus.proof.reads import read_entry
 from gitbus.proof.standing import signer
 from gitbus.proof.values import Proof
@@ -219,7 +219,7 @@ def _sent_states(walk: Walk, step: Step) -> Iterator[Finding]:
         old = walk.items.get(name)
         if item is None or item.state != "sent" or (old is not None and old.state == "sent"):
             continue
-        if not _is_sent(walk, step, name):
+        if not _is_sent(walk, step, name) and not _waits_to_be_asked(walk, step, name):
             yield Finding("sent-unproved", name, step.oid, "neither a receipt nor a resolution proves it")
 
 
@@ -243,6 +243,14 @@ def _is_sent(walk: Walk, step: Step, name: str) -> bool:
     return any(one.resolution.verdict == "sent" for one in found)
 
 
+def _waits_to_be_asked(walk: Walk, step: Step, name: str) -> bool:
+    """Say whether only a forge could tell whose word a resolution is, and list it as open then."""
+    _, proof = prove_resolution(walk.history, step.oid, name, walk.at, walk.branch, forge=walk.forge)
+    if proof.unasked:
+        walk.open.append(Open(name, "unasked", ids.time_text(step.commit.committer.when)))
+    return proof.unasked
+
+
 def _resolutions(walk: Walk, step: Step) -> Iterator[Finding]:
     """Nothing that is stuck waits for an approval again but by a proved resolution."""
     for delta in step.deltas:
@@ -254,7 +262,9 @@ def _resolutions(walk: Walk, step: Step) -> Iterator[Finding]:
         if item is None or item.state != "awaiting_approval":
             continue
         found = proved_resolutions(walk.history, step.oid, name, walk.at, walk.branch, forge=walk.forge)
-        if not any((one.resolution.verdict, one.commit) == ("not_sent", step.oid) for one in found):
+        if any((one.resolution.verdict, one.commit) == ("not_sent", step.oid) for one in found):
+            continue
+        if not _waits_to_be_asked(walk, step, name):
             yield Finding(
                 "resolution-unproved", name, step.oid, "no approver's word says that it was not sent"
             )

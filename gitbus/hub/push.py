@@ -41,7 +41,11 @@ TRIES = 3
 """So often a push is tried that left its ref where it was, before it counts as refused."""
 
 _REPORT = re.compile(rb"^([ +*=!-])\t[^\t\n]*:(\S+)\t(?:\[([a-z ]+)\])?", re.MULTILINE)
-_SURELY_NOT = frozenset(["rejected", "remote rejected"])
+_BEATEN = "rejected"
+"""Porcelain's word for a ref that git itself did not push: the hub told of another value than the one named.
+
+What is read back may be older than that, where a host answers from several machines."""
+_SURELY_NOT = frozenset([_BEATEN, "remote rejected"])
 """Porcelain's words for a ref that this push did not move; any other failure may have moved it."""
 
 _FETCH = (
@@ -198,10 +202,10 @@ class PushHub:
                 unsure |= {move.ref} if why not in _SURELY_NOT else set()
         refs = self._read_back() if doubtful else {}
         for move in doubtful:
-            now = refs.get(move.ref)
+            now, why = refs.get(move.ref), flags.get(move.ref, ("!", ""))[1]
             if now == move.new:
                 (done if now is None or move.ref in unsure else lost).add(move.ref)
-            elif now != move.old:
+            elif now != move.old or why == _BEATEN:
                 lost.add(move.ref)
 
     def _read_back(self) -> Mapping[str, Oid]:

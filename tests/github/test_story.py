@@ -171,6 +171,10 @@ def test_a_stuck_item_is_resolved_by_a_pull_request(office: Office) -> None:
     assert "gitbus-open" not in pull.labels
     assert f"refs/heads/gitbus/decide/{ITEM}" not in office.refs()
     assert office.findings(online=True) == []
+    with office.bus("ada") as bus:
+        offline = bus.audit()
+    assert offline.findings == ()
+    assert (ITEM, "unasked") in {(one.subject, one.state) for one in offline.open}
 
 
 def test_a_resolution_that_another_person_merges_proves_nothing(office: Office) -> None:

@@ -180,6 +180,17 @@ def test_a_branch_that_somebody_deleted_is_no_rejection(office: Office) -> None:
     assert [one.outcome for one in office.send()] == ["sent"]
 
 
+def test_who_closes_and_tidies_up_afterwards_has_rejected(office: Office) -> None:
+    office.item()
+    number, ada = office.number(), office.github.browser("ada")
+    ada.close(REPO, number)
+    office.clock.forward(seconds=20)
+    ada.delete_branch(REPO, BRANCH)
+    office.conduct()
+    assert office.state() == "rejected"
+    assert BRANCH not in {one.removeprefix("refs/heads/") for one in office.refs()}
+
+
 def test_reopened_and_merged(office: Office) -> None:
     office.item()
     office.sending()

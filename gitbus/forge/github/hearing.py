@@ -11,7 +11,7 @@ Example: ``Hearing(pulls).hear(board, refs, wanted)`` returns the words that the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from gitbus import paths
@@ -29,6 +29,10 @@ LOOKS = 50
 
 MISSED = 20
 """How many branches without an open pull request are looked for in one go; each is then made or heard."""
+
+
+AT_ONCE = timedelta(seconds=2)
+"""Within this GitHub tells that a branch was deleted and its pull request closed by that."""
 
 
 class Hearing:
@@ -94,14 +98,21 @@ class Hearing:
             yield Said("reject", item, by, text)
 
     def _closer(self, pull: Pull) -> tuple[Account | None, bool]:
-        """Return who closed a pull request, and whether it was only that its branch had gone."""
-        closer, lost = None, False
+        """Return who closed a pull request, and whether it was only that its branch had gone.
+
+        GitHub tells of both then, at one moment; who closes first and tidies up afterwards has rejected.
+        """
+        closer, closed, deleted = None, None, None
         for event in self.pulls.events(pull.number):
+            when = datetime.fromisoformat(event["created_at"])
             if event["event"] == "closed":
-                closer = account_of(event.get("actor"))
-            elif event["event"] in ("head_ref_deleted", "head_ref_restored", "reopened"):
-                lost = event["event"] == "head_ref_deleted"
-        return closer, lost
+                closer, closed = account_of(event.get("actor")), when
+            elif event["event"] == "head_ref_deleted":
+                deleted = when
+            elif event["event"] == "reopened":
+                closed = deleted = None
+        at_once = closed is not None and deleted is not None and abs(closed - deleted) <= AT_ONCE
+        return closer, at_once
 
     def _last_words(self, number: int) -> str:
         """Return the last comment of a person, for the reason of a rejection."""
