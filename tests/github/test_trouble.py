@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gitbus.errors import Unreachable
 from gitbus.forge.github.client import Client
 from gitbus.forge.github.place import place_of
 from tests.github.hub import GitHub
@@ -143,6 +144,18 @@ def test_no_token_at_all_goes_on_without_pull_requests(office: Office) -> None:
         while conductor.tick():
             pass
         assert "no token" in conductor.forge.troubles[0]
+
+
+def test_without_a_token_nobody_knows_which_bus_is_in_force(office: Office) -> None:
+    office.item()
+    office.sending()
+    office.github.browser("ada").merge(REPO, office.number())
+    with office.bus("sender", GH_TOKEN="") as bus:
+        assert "only GitHub knows" in bus.bus_problems()[0]["message"] or "no token" in str(bus.bus_problems())
+        with pytest.raises(Unreachable) as unreachable, bus.sender({}) as sender:
+            sender.round()
+    assert unreachable.value.rule == "unasked"
+    assert office.messages() == []
 
 
 def test_three_hundred_open_items(office: Office) -> None:
