@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from gitbus import paths
-from gitbus.change import Change, blob_oid
+from gitbus.change import Change, Content, Kept, blob_oid
 from gitbus.history import EXECUTABLE, FILE, Entry, Oid
 from gitbus.records import (
     Approval,
@@ -165,12 +165,14 @@ class Board:
         return [found[path] for path in sorted(found)]
 
 
-def _file(content: Record | bytes | Entry | None) -> File | None:
+def _file(content: Content) -> File | None:
     match content:
         case None:
             return None
         case Entry():
             return File(content)
+        case Kept(entry, kept):
+            return File(entry, kept)
         case bytes():
             return File(Entry(FILE, blob_oid(content)))
         case record:

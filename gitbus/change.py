@@ -17,7 +17,16 @@ from dataclasses import dataclass, field
 from gitbus.history import Entry, Oid
 from gitbus.records import Record
 
-Content = Record | bytes | Entry | None
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A record that is an object already, in the very bytes that gitbus would write."""
+
+    entry: Entry
+    record: Record
+
+
+Content = Record | Kept | bytes | Entry | None
 """What a path shall hold: a record, bytes, an object that exists already, or nothing (removed)."""
 
 TRAILERS = ("Gitbus-Goal", "Gitbus-Task", "Gitbus-Item", "Gitbus-Attempt", "Gitbus-Worker")

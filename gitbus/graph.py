@@ -9,6 +9,7 @@ Example: with ``foreach`` over two customers, the node ``mail`` stands for the t
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -236,16 +237,50 @@ def _literal(value: Any) -> Any:
 
 def build(goal: Goal, tasks: Mapping[str, Task], results: Mapping[str, Result]) -> Graph:
     """Derive the graph of a goal from what was asked and what was answered."""
-    nodes = {name: Planned(name, node, node.needs) for name, node in goal.tasks.items()}
+    shape = _shape(goal)
+    nodes, states = shape.nodes, {name: task.state for name, task in tasks.items()}
+    if not shape.grows:
+        return Graph(goal, nodes, {}, {}, states, results)
     added = {name: _expansion(name, results) for name, node in goal.tasks.items() if node.expands}
     for name, more in added.items():
         nodes.update(more)
         nodes = {other: _waits_for(one, name, tuple(more)) for other, one in nodes.items()}
-    states = {name: task.state for name, task in tasks.items()}
     graph = Graph(goal, nodes, {}, {}, states, results)
     for name in [name for name, one in nodes.items() if one.node.foreach]:
         graph = _unrolled(graph, name)
     return graph
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What a goal's own text says of its graph."""
+
+    goal: Goal
+    nodes: dict[str, Planned]
+    grows: bool  # whether there is a planner or a loop
+
+
+_SHAPES: OrderedDict[int, _Shape] = OrderedDict()
+"""By the identity of the goal, which each holds so that no other can get it; goals never change."""
+
+_MOST = 64
+
+
+def grows(goal: Goal) -> bool:
+    """Say whether results may add tasks to a goal: it has a planner or a loop."""
+    return _shape(goal).grows
+
+
+def _shape(goal: Goal) -> _Shape:
+    """Return a goal's shape, made once for as long as the goal is in use."""
+    found = _SHAPES.pop(id(goal), None)
+    if found is None:
+        nodes = {name: Planned(name, node, node.needs) for name, node in goal.tasks.items()}
+        found = _Shape(goal, nodes, any(node.expands or node.foreach for node in goal.tasks.values()))
+    _SHAPES[id(goal)] = found
+    if len(_SHAPES) > _MOST:
+        _SHAPES.popitem(last=False)
+    return found
 
 
 def _expansion(name: str, results: Mapping[str, Result]) -> dict[str, Planned]:

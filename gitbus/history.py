@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 Oid = str
 """A full object id: 40 lower-case hex digits."""
@@ -25,8 +25,7 @@ SYMLINK = 0o120000
 SUBMODULE = 0o160000
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One entry of a tree: its mode (``FILE``, ``TREE``, …) and object id."""
 
     mode: int

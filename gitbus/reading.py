@@ -9,14 +9,14 @@ Example: ``Reader(hub, root).board(tip)`` on a warm reader costs what changed si
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gitbus import codec, paths
-from gitbus.board import Board, File, GoalBoard, Problem
+from gitbus.board import Board, File, GoalBoard, ItemBoard, Problem
 from gitbus.codec.emitting import scalar
 from gitbus.errors import Invalid
-from gitbus.history import FILE, TREE, Entry, Oid
+from gitbus.history import FILE, TREE, Delta, Entry, Oid
 from gitbus.hub.base import Store
 from gitbus.proof.bus import Effective, effective
 from gitbus.proof.forge import Forge
@@ -90,6 +90,27 @@ class Reader:
             self._last = (board, tree)
         return board
 
+    def archived(self, tip: Oid, item: str) -> tuple[str, ItemBoard] | None:
+        """Return an item that is in the archive, and its folder there; None where it is not."""
+        archive = self.store.entry(tip, "archive")
+        for year, months in sorted(self._inner(archive).items(), reverse=True):
+            for month, inner in sorted(self._inner(months).items(), reverse=True):
+                there = self._inner(self._inner(inner).get("outbox")).get(item)
+                if there is None or there.mode != TREE:
+                    continue
+                found = self.store.diff(None, there.oid)
+                folder = paths.item_folder(item)
+                files = (
+                    (f"{folder}/{one.path}", self._file(f"{folder}/{one.path}", one.new)) for one in found
+                )
+                board = Board(self.effective(tip).bus).apply(files)
+                return f"archive/{year}/{month}/{folder}", board.items[item]
+        return None
+
+    def _inner(self, entry: Entry | None) -> Mapping[str, Entry]:
+        """Return what a folder holds; nothing where there is no folder."""
+        return self.store.tree(entry.oid) if entry is not None and entry.mode == TREE else {}
+
     def _cold(self, board: Board, tree: Oid) -> Board:
         top = self.store.tree(tree)
         files: list[tuple[str, File | None]] = []
@@ -136,8 +157,12 @@ class Reader:
         for delta in found:
             yield delta.path, self._file(delta.path, delta.new)
 
+    def _changed(self, board: Board, before: Oid, after: Oid) -> Iterable[Delta]:  # noqa: ARG002 - for others
+        """Return what differs between the tree of the board and the one that comes after."""
+        return (delta for folder in self.folders for delta in self.store.diff(before, after, folder))
+
     def _warm(self, board: Board, before: Oid, after: Oid) -> Board:
-        deltas = [delta for folder in self.folders for delta in self.store.diff(before, after, folder)]
+        deltas = list(self._changed(board, before, after))
         self._prefetch((delta.path, delta.new) for delta in deltas)
         touched = {delta.path.split("/")[1] for delta in deltas if delta.path.startswith("goals/")}
         stale = [name for name in touched if name in board.goals and not board.goals[name].open]
@@ -214,6 +239,29 @@ class TaskReader(Reader):
     def __init__(self, store: Store, root: Oid, worker: str) -> None:
         super().__init__(store, root)
         self._mine = f"\nworker: {scalar(worker)}\n".encode()
+
+    def _changed(self, board: Board, before: Oid, after: Oid) -> Iterator[Delta]:
+        """Look at tasks and artifacts alone; of a goal that nothing is known of, at all of them."""
+        goals = [self._folder(tree, "goals") for tree in (before, after)]
+        for name in sorted({name for name, _ in goals[0].items() ^ goals[1].items()}):
+            known = board.goals.get(name)
+            base, folder = before if known else None, paths.goal_folder(name)
+            yield from self._tasks(known or GoalBoard(name), self.store.diff(base, after, f"{folder}/tasks"))
+            yield from self.store.diff(base, after, f"{folder}/artifacts")
+        yield from self.store.diff(before, after, "refused")
+
+    def _tasks(self, known: GoalBoard, deltas: Sequence[Delta]) -> Iterator[Delta]:
+        """Drop the tasks that were nothing to this worker before and are nothing to it now."""
+        self.store.prefetch((one.new.oid for one in deltas if one.new), codec.LIMIT)
+        for delta in deltas:
+            task = delta.path.rpartition("/")[2].removesuffix(".yaml")
+            had = task in known.tasks or delta.path in known.problems
+            if had or (delta.new is not None and not self._is_others(delta.new)):
+                yield delta
+
+    def _folder(self, tree: Oid, name: str) -> Mapping[str, Entry]:
+        entry = self.store.tree(tree).get(name)
+        return self.store.tree(entry.oid) if entry is not None and entry.mode == TREE else {}
 
     def _file(self, path: str, entry: Entry | None) -> File | None:
         match path.split("/"):

@@ -6,11 +6,13 @@ branch that holds something which ``main`` does not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from gitbus import codec, ids, paths
 from gitbus.board import Board
+from gitbus.clocks import CLOCK, Clocks, in_words
 from gitbus.errors import Invalid
 from gitbus.history import EXECUTABLE, FILE, SYMLINK, Entry, Oid
 from gitbus.hub.base import Hub
@@ -19,10 +21,16 @@ from gitbus.records import Presence
 
 
 class Sightings:
-    """When each worker's presence was last seen to change, by this conductor's own clock."""
+    """When each worker's presence was last seen to change, by this conductor's own clock.
 
-    def __init__(self, hub: Hub) -> None:
+    Args:
+        hub: the shared repository.
+        state: the clone's local state, where it is kept what was seen of workers' clocks.
+    """
+
+    def __init__(self, hub: Hub, state: Path | None = None) -> None:
         self.hub = hub
+        self.clocks = Clocks(state)
         self.seen: dict[str, tuple[Oid, Presence | None, datetime]] = {}
 
     def look(self, refs: Mapping[str, Oid], board: Board, now: datetime) -> dict[str, Crew]:
@@ -40,19 +48,32 @@ class Sightings:
                 )
                 if found:
                     crew[found.id] = found
+        self.clocks.look(self._signs(refs), now)
         return crew
+
+    def _signs(self, refs: Mapping[str, Oid]) -> dict[str, tuple[Oid, datetime]]:
+        """Return the signs of life that there are: commit, and the time that it says."""
+        return {
+            name: (oid, presence.announced_at)
+            for name, (oid, presence, _) in self.seen.items()
+            if presence is not None and refs.get(paths.PRESENCE + name) == oid
+        }
 
     def _sight(self, name: str, oid: Oid, ttl: timedelta, now: datetime) -> Crew | None:
         known = self.seen.get(name)
         if known is None or known[0] != oid:
             presence = self._read(name, oid)
-            first = presence.announced_at if presence and known is None else now
+            first = self._made_at(name, oid, presence) if presence and known is None else now
             known = self.seen[name] = (oid, presence, min(first, now))
         _, presence, at = known
         if presence is None:
             return None
         healthy = not presence.gone and now - at < ttl
         return Crew(name, frozenset(presence.capabilities), presence.capacity, healthy, presence.nonce)
+
+    def _made_at(self, name: str, oid: Oid, presence: Presence) -> datetime:
+        """Return when a sign of life was made: as it says, put right by what is known of its clock."""
+        return presence.announced_at - self.clocks.off(name, oid)
 
     def _read(self, name: str, oid: Oid) -> Presence | None:
         entry = self.hub.store.entry(oid, "presence.yaml")
@@ -65,29 +86,33 @@ class Sightings:
         return presence if presence.worker == name else None
 
 
-def odd(refs: Mapping[str, Oid], hub: Hub, sightings: Sightings, now: datetime) -> list[tuple[str, str]]:
-    """Return (where, what) of signs of life that cannot be read, and of clocks that are ahead of ``now``."""
-    found = []
+SET_CLOCK = "set the clock that is wrong: timedatectl set-ntp true"
+
+
+def odd(
+    refs: Mapping[str, Oid], hub: Hub, sightings: Sightings, now: datetime
+) -> Iterator[tuple[str, str, str]]:
+    """Yield (where, what, remedy) of signs of life that cannot be read, and of clocks that are off."""
     for ref in sorted(one for one in refs if one.startswith(paths.PRESENCE)):
         name = ref.removeprefix(paths.PRESENCE)
         known = sightings.seen.get(name)
         where = ref.removeprefix(paths.HEADS)
         if known is not None and known[1] is None:
-            found.append((f"{where}:presence.yaml", "this is no Presence of this worker"))
-        elif known is not None and known[1] is not None and known[1].announced_at - now > CLOCK:
-            found.append((where, f"the clock of worker {name} and the one here are more than a minute apart"))
-    if hub.store.commit(refs[hub.main]).committer.when - now > CLOCK:
-        found.append(
-            (
-                hub.main.removeprefix(paths.HEADS),
-                "the newest commit is more than a minute ahead of the clock here",
+            what = "this is no Presence of this worker"
+            yield (
+                f"{where}:presence.yaml",
+                what,
+                f"restart the worker, or forget it: gitbus worker retire {name}",
             )
-        )
-    return found
-
-
-CLOCK = timedelta(minutes=1)
-"""How far a clock may be off before it is shown."""
+            continue
+        off = sightings.clocks.off(name, refs[ref])
+        if abs(off) > CLOCK:
+            late = ", or its sign of life was that long on its way" if off < timedelta(0) else ""
+            yield where, f"the clock of worker {name} is {in_words(off)} the one here{late}", SET_CLOCK
+    ahead = hub.store.commit(refs[hub.main]).committer.when - now
+    if ahead > CLOCK:
+        where = hub.main.removeprefix(paths.HEADS)
+        yield where, f"the clock of who made the newest commit is {in_words(ahead)} the one here", SET_CLOCK
 
 
 class Tips:

@@ -100,6 +100,8 @@ class WorkerActor:
         self.answered: set[Key] = set()
         self._bytes: dict[int, tuple[Result, bytes]] = {}
         self.announced: tuple[datetime, Oid] | None = None
+        self.leaving = False
+        self._news = False  # whether the last sign of life says something else than is so now
         self._lock: int | None
         self._lock, self.nonce = _take_name(state, offer.name)
 
@@ -143,6 +145,7 @@ class WorkerActor:
         )
         ref = paths.PRESENCE + self.offer.name
         self.announced = (now, commit)
+        self._news = False
         return RefMove(ref, refs.get(ref), commit, replace=True)
 
     def _is_ci(self, refs: Mapping[str, Oid]) -> bool:
@@ -219,6 +222,13 @@ class WorkerActor:
             "the worker's branch moves all the time", rule="worker-running", remedy="stop the worker first"
         )
 
+    def leave(self) -> None:
+        """Begin nothing any more, and say so by a capacity that what runs fills; what runs goes on."""
+        if not self.leaving:
+            self.leaving = True
+            self.offer = replace(self.offer, capacity=max(1, len(self.running)))
+            self._news = True
+
     def let_go(self) -> None:
         """Let go of the name, without a word to the hub."""
         self.pool.shutdown(wait=False, cancel_futures=True)
@@ -252,13 +262,13 @@ class WorkerActor:
         return self.reader.board(refs[self.hub.main])
 
     def _announcement_due(self, board: Board) -> bool:
-        if self.announced is None:
+        if self.announced is None or self._news:
             return True
         return self.now() - self.announced[0] >= board.bus.conductor.worker_ttl / 3
 
     def _start(self, board: Board) -> bool:
         started = False
-        for task in self.assigned(board):
+        for task in () if self.leaving else self.assigned(board):
             key = (task.goal, task.id, task.attempt)
             if key in self.running or key in self.waiting or key in self.answered:
                 continue

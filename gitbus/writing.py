@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from gitbus import codec
-from gitbus.change import Change, Content, blob_oid
+from gitbus.change import Change, Content, Kept, blob_oid
 from gitbus.history import FILE, Entry, Oid
 from gitbus.hub.base import Author, Draft, Store
 from gitbus.records import Record
@@ -58,9 +58,15 @@ class Writer:
         )
 
     def _bytes(self, content: Content) -> bytes | Entry | None:
+        if isinstance(content, Kept):
+            self._note(content.entry, content.record)
+            return content.entry
         if not isinstance(content, Record):
             return content
         data = codec.write(content)
-        if self._remember is not None:
-            self._remember(Entry(FILE, blob_oid(data)), content)
+        self._note(Entry(FILE, blob_oid(data)), content)
         return data
+
+    def _note(self, entry: Entry, record: Record) -> None:
+        if self._remember is not None:
+            self._remember(entry, record)

@@ -10,7 +10,7 @@ from gitbus.codec.editing import edit, remove
 from gitbus.codec.emitting import emit
 from gitbus.codec.kinds import kind_of_path
 from gitbus.codec.loading import LIMIT, Loaded, load
-from gitbus.codec.validating import problems, read, read_any, write
+from gitbus.codec.validating import problems, read, read_any, read_as_written, write
 
 __all__ = [
     "LIMIT",
@@ -22,6 +22,7 @@ __all__ = [
     "problems",
     "read",
     "read_any",
+    "read_as_written",
     "remove",
     "write",
 ]

@@ -68,24 +68,43 @@ def load(text: bytes, *, path: str = "", limit: int = LIMIT) -> Loaded:
     Raises:
         Invalid: with the rule, the place and what to do.
     """
-    decoded = _decoded(text, path, limit)
-    found = _canonical(decoded)
-    if found is not None:
-        return Loaded(found, decoded, path)
-    document = compose(decoded, path)
-    return Loaded(document.root.data(), decoded, path, document)
+    whole = decoded(text, path, limit)
+    return checked(guessed(whole), whole, path)
 
 
-def _canonical(text: str) -> dict[str, Any] | None:
-    """Return what a text in the canonical form says; None if it is not in it."""
+def guessed(text: str) -> dict[str, Any] | None:
+    """Return what a text seems to say if it is in the canonical form, which is yet to be seen."""
     try:
-        data = canonical.parse(text)
-        return data if emit(data) == text else None
-    except (canonical.NotCanonical, Invalid):
+        return canonical.parse(text)
+    except canonical.NotCanonical:
         return None
 
 
-def _decoded(text: bytes, path: str, limit: int) -> str:
+def checked(guess: dict[str, Any] | None, text: str, path: str) -> Loaded:
+    """Return what a text says: what was guessed where that is written so, or else what a slow reading gives.
+
+    Raises:
+        Invalid: with the rule, the place and what to do.
+    """
+    if guess is not None and _is_written_so(guess, text):
+        return Loaded(guess, text, path)
+    document = compose(text, path)
+    return Loaded(document.root.data(), text, path, document)
+
+
+def _is_written_so(data: dict[str, Any], text: str) -> bool:
+    try:
+        return emit(data) == text
+    except Invalid:
+        return False
+
+
+def decoded(text: bytes, path: str, limit: int) -> str:
+    """Return the text that some bytes are.
+
+    Raises:
+        Invalid: they are too many, or not UTF-8 without a byte-order mark.
+    """
     if len(text) > limit:
         message = f"{len(text)} bytes are more than the limit of {limit}"
         raise Invalid(message, rule="too-large", path=path, remedy="put long content into an artifact")

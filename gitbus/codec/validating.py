@@ -5,6 +5,7 @@ Example: ``read(b"kind: Task\n…", Task, path="goals/a/tasks/b.yaml")``.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
@@ -13,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core.core_schema import ErrorType
 
 from gitbus.codec.emitting import emit
-from gitbus.codec.loading import LIMIT, Loaded, load
+from gitbus.codec.loading import LIMIT, Loaded, checked, decoded, guessed, load
 from gitbus.codec.scalars import shown
 from gitbus.errors import Invalid
 from gitbus.records import KINDS, Record
@@ -57,7 +58,11 @@ def write(record: Record) -> bytes:
     Raises:
         Invalid: it holds what cannot be written (a control character in a text).
     """
-    return emit(record.model_dump(mode="json", by_alias=True)).encode("utf-8")
+    return _text(record).encode("utf-8")
+
+
+def _text(record: Record) -> str:
+    return emit(record.model_dump(mode="json", by_alias=True))
 
 
 def read(text: bytes, model: type[R], *, path: str = "", limit: int = LIMIT) -> R:
@@ -66,7 +71,25 @@ def read(text: bytes, model: type[R], *, path: str = "", limit: int = LIMIT) -> 
     Raises:
         Invalid: it is not one; the first thing wrong, with its place, and all else in ``others``.
     """
-    return _record(load(text, path=path, limit=limit), model)
+    return read_as_written(text, model, path=path, limit=limit)[0]
+
+
+def read_as_written(text: bytes, model: type[R], *, path: str = "", limit: int = LIMIT) -> tuple[R, bool]:
+    """Read one record of a known kind; say also whether its bytes are the ones that :func:`write` gives.
+
+    What the fast parser and the model made of a text is believed where writing it gives that very text.
+
+    Raises:
+        Invalid: it is not one; the first thing wrong, with its place, and all else in ``others``.
+    """
+    whole = decoded(text, path, limit)
+    guess = guessed(whole)
+    if guess is not None:
+        with contextlib.suppress(ValidationError, Invalid):  # what is wrong is said below
+            record = model.model_validate(guess, by_alias=True, by_name=False)
+            if _text(record) == whole:
+                return record, True
+    return _record(checked(guess, whole, path), model), False
 
 
 def read_any(text: bytes, *, path: str = "", limit: int = LIMIT) -> Record:

@@ -1,6 +1,7 @@
-"""Raw objects of one repository: one long-lived reader, and writing that is durable before it counts.
+"""Raw objects of one repository: reading what is near without git, and writing that is durable before it counts.
 
-Rules: what was written is readable at once and on disk after :meth:`Database.flush`, or not at all;
+Rules: what can be read from the store's files is, and a long-lived git is asked for the rest; what
+was written is readable at once and on disk after :meth:`Database.flush`, or not at all;
 few objects are written as loose ones, many as one pack, which costs two fsyncs whatever is in it.
 
 Example: ``Database(git).read(oid)`` returns ``("blob", b"…")``.
@@ -9,7 +10,6 @@ Example: ``Database(git).read(oid)`` returns ``("blob", b"…")``.
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import subprocess
 import tempfile
@@ -20,13 +20,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from gitdb.base import OStream
-from gitdb.pack import PackEntity
-
 from gitbus.effects import effect
 from gitbus.errors import Unreachable
 from gitbus.history import Oid
 from gitbus.hub.objects import OID
+from gitbus.hub.packs import Packs, Raw, loose, packed
 from gitbus.hub.run import Git, no_git
 
 LOOSE = 2
@@ -40,9 +38,6 @@ TRIES = 10
 
 CACHED = 64 << 20
 """Bytes of objects that are kept in memory."""
-
-Raw = tuple[str, bytes]
-"""An object's kind and its bytes."""
 
 
 class Database:
@@ -58,6 +53,7 @@ class Database:
         self.pending: dict[Oid, Raw] = {}
         self.lent: dict[Oid, Raw] = {}
         """Objects that can be read but are not to be written, as long as nothing written needs them."""
+        self._packs = Packs(self.objects / "pack")
         self._reader: subprocess.Popen[bytes] | None = None
         self._talking = threading.RLock()
         self._cache: OrderedDict[Oid, Raw] = OrderedDict()
@@ -75,7 +71,7 @@ class Database:
         with self._talking:
             found = self._known(oid)
             if found is None:
-                found = self._ask("contents", oid)
+                found = self._here(oid) or self._ask("contents", oid)
                 self._keep(oid, found)
             return found
 
@@ -88,7 +84,10 @@ class Database:
         """
         with self._talking:
             found = self._known(oid)
-            return len(found[1]) if found else int(self._ask("info", oid)[1])
+            if found is not None:
+                return len(found[1])
+            size = self._packs.size(oid) if OID.fullmatch(oid) else None
+            return int(self._ask("info", oid)[1]) if size is None else size
 
     def prefetch(self, oids: Iterable[Oid], limit: int) -> None:
         """Load what is not known yet and is not larger than ``limit`` bytes, many in one exchange.
@@ -96,7 +95,8 @@ class Database:
         What cannot be had is left for :meth:`read` to say so.
         """
         with self._talking:
-            wanted = [oid for oid in dict.fromkeys(oids) if OID.fullmatch(oid) and self._known(oid) is None]
+            unknown = [oid for oid in dict.fromkeys(oids) if OID.fullmatch(oid) and self._known(oid) is None]
+            wanted = [oid for oid in unknown if not self._take_near(oid, limit)]
             for at in range(0, len(wanted), TOGETHER):
                 chunk = wanted[at : at + TOGETHER]
                 sizes = self._exchange_many("info", chunk)
@@ -125,6 +125,19 @@ class Database:
             self._cache.move_to_end(oid)
             found = self._cache[oid]
         return found
+
+    def _here(self, oid: Oid) -> Raw | None:
+        """Return what can be read from the object store's files without git."""
+        if not OID.fullmatch(oid):
+            return None
+        return self._packs.find(oid) or loose(self.objects, oid)
+
+    def _take_near(self, oid: Oid, limit: int) -> bool:
+        """Load an object from the packs that can be read here; say whether it stands in one of them."""
+        found = self._packs.find(oid)
+        if found is not None and len(found[1]) <= limit:
+            self._keep(oid, found)
+        return found is not None
 
     def _ask(self, request: str, oid: Oid) -> Raw:
         if not OID.fullmatch(oid):
@@ -252,17 +265,9 @@ class Database:
     def _write_pack(self, objects: Mapping[Oid, Raw]) -> None:
         folder = self.objects / "pack"
         self._make_folder(folder)
-        pack, index = io.BytesIO(), io.BytesIO()
-        streams = (
-            OStream(bytes.fromhex(oid), kind.encode(), len(data), io.BytesIO(data))
-            for oid, (kind, data) in objects.items()
-        )
-        checksum, _ = PackEntity.write_pack(
-            streams, pack.write, index.write, object_count=len(objects), zlib_compression=1
-        )
-        stem = f"pack-{checksum.hex()}"
-        _put(folder / f"{stem}.pack", pack.getvalue())
-        _put(folder / f"{stem}.idx", index.getvalue())  # the last: git sees a pack by its index
+        made = packed(objects)
+        _put(folder / f"{made.name}.pack", made.pack)
+        _put(folder / f"{made.name}.idx", made.index)  # the last: git sees a pack by its index
         sync_folder(folder)
 
     def _make_folder(self, folder: Path) -> None:

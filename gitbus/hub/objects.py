@@ -42,15 +42,19 @@ def parse_tree(data: bytes) -> dict[str, Entry]:
         ValueError: these bytes are no tree.
     """
     entries: dict[str, Entry] = {}
+    modes: dict[bytes, int] = {}
     at = 0
     for match in _ENTRY.finditer(data):
         if match.start() != at:
             break
         at = match.end()
-        name = match[2].decode("utf-8", "surrogateescape")
+        mode, raw, oid = match.groups()
+        name = raw.decode("utf-8", "surrogateescape")
         while name in entries or "/" in name or not name:
             name = ODD + name.replace("/", ODD)
-        entries[name] = Entry(int(match[1], 8), match[3].hex())
+        if mode not in modes:
+            modes[mode] = int(mode, 8)
+        entries[name] = Entry(modes[mode], oid.hex())
     if at != len(data):
         raise ValueError("these bytes are no tree")
     return entries

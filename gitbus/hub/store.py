@@ -113,10 +113,11 @@ class GitStore:
             path, one, other = left.pop()
             if one == other:
                 continue
-            leaves = _leaf(one), _leaf(other)
-            if leaves != (None, None):
-                found.append(Delta(path, *leaves))
-            left += self._differing(path, one, other)
+            old_leaf, new_leaf = _leaf(one), _leaf(other)
+            if old_leaf or new_leaf:
+                found.append(Delta(path, old_leaf, new_leaf))
+            if one is not old_leaf or other is not new_leaf:
+                left += self._differing(path, one, other)
         return sorted(found, key=lambda delta: delta.path)
 
     def _differing(
@@ -125,8 +126,8 @@ class GitStore:
         before = self.tree(old.oid) if old and old.mode == TREE else {}
         after = self.tree(new.oid) if new and new.mode == TREE else {}
         prefix = path + "/" if path else ""
-        pairs = ((name, before.get(name), after.get(name)) for name in before.keys() | after.keys())
-        return [(prefix + name, one, other) for name, one, other in pairs if one != other]
+        names = {name for name, _ in before.items() ^ after.items()}
+        return [(prefix + name, before.get(name), after.get(name)) for name in names]
 
     # --- history
 

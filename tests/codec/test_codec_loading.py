@@ -252,8 +252,8 @@ def test_a_changed_canonical_text_is_never_misread(data: dict[str, Any], draw: s
     text = emit(data)
     at = draw.draw(st.integers(0, len(text)))
     text = text[:at] + draw.draw(st.text(" -:\"\\|an1\n#'", min_size=1, max_size=3)) + text[at:]
-    fast = loading_module._canonical(text)
-    if fast is not None:
+    fast = loading_module.guessed(text)
+    if fast is not None and loading_module._is_written_so(fast, text):
         assert typed(loading_module.compose(text, "").root.data()) == typed(fast)
 
 

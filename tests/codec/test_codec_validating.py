@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from gitbus.codec import emit, kind_of_path, load, problems, read, read_any, write
+from gitbus.codec import Loaded, emit, kind_of_path, load, problems, read, read_any, read_as_written, write
+from gitbus.codec.nodes import compose
 from gitbus.errors import Invalid
-from gitbus.records import KINDS, Bus, Goal, Record, Task
+from gitbus.records import KINDS, Bus, Goal, Record, Result, Task
 
 
 class Smtp(BaseModel):
@@ -250,6 +253,59 @@ def test_what_is_written_is_read_back(record: Record) -> None:
     assert read(write(record), type(record)) == record
     assert read_any(write(record)) == record
     assert write(read(write(record), type(record))) == write(record)
+
+
+@pytest.mark.parametrize("record", [BUS, TASK], ids=["bus", "task"])
+def test_what_is_written_is_known_again(record: Record) -> None:
+    assert read_as_written(write(record), type(record)) == (record, True)
+
+
+TASK_TEXT = write(TASK).decode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TASK_TEXT + "# by hand\n",
+        TASK_TEXT.replace("state: ready\n", "state: 'ready'\n"),
+        TASK_TEXT.replace("history: []\n", ""),
+        TASK_TEXT.replace("goal: a\nid: b\n", "id: b\ngoal: a\n"),
+        TASK_TEXT.replace("20:04:10Z", "20:04:10+00:00"),
+        TASK_TEXT.removesuffix("\n"),
+        TASK_TEXT.replace("\n", "\r\n").replace("|+2", "|"),
+    ],
+    ids=["comment", "quotes", "default", "order", "offset", "newline", "crlf"],
+)
+def test_the_same_in_other_words_is_the_same_record(text: str) -> None:
+    assert text != TASK_TEXT
+    assert read_as_written(text.encode(), Task) == (TASK, False)
+
+
+@given(st.integers(0, len(TASK_TEXT)), st.text(" -:\"\\|an1\n#'", max_size=3), st.integers(0, 3))
+def test_a_changed_record_is_read_as_the_careful_reader_reads_it(at: int, more: str, less: int) -> None:
+    text = TASK_TEXT[:at] + more + TASK_TEXT[at + less :]
+    try:
+        document = compose(text, "")
+        careful = problems(Loaded(document.root.data(), text, "", document), Task)
+    except Invalid as error:
+        careful = [error]
+    if isinstance(careful, list):
+        with pytest.raises(Invalid) as caught:
+            read_as_written(text.encode(), Task)
+        assert (caught.value.rule, caught.value.line) == (careful[0].rule, careful[0].line)
+    else:
+        record, as_written = read_as_written(text.encode(), Task)
+        assert record == careful
+        assert as_written == (write(careful) == text.encode())
+
+
+def test_words_in_another_case_are_not_as_written() -> None:
+    base = {"goal": "a", "task": "b", "attempt": 1, "worker": "w", "status": "ok"}
+    text = write(Result.model_validate(base))
+    assert read_as_written(text.replace(b"status: ok", b"status: OK"), Result) == (
+        Result.model_validate(base),
+        False,
+    )
 
 
 def test_written_by_the_names_of_the_file() -> None:

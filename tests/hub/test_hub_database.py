@@ -20,6 +20,7 @@ from gitbus.hub import Draft, RefMove, create_hub
 from gitbus.hub.database import LOOSE
 from gitbus.hub.direct import DirectHub
 from gitbus.hub.objects import oid_of
+from gitbus.hub.packs import LARGE
 from gitbus.hub.store import GitStore
 from tests.support.hubs import ADA, MAIN, WHEN, first_commit
 
@@ -190,20 +191,21 @@ def test_a_size_is_asked_without_the_bytes(store: GitStore) -> None:
 
 
 def test_a_reader_that_was_killed_is_started_again(store: GitStore) -> None:
-    oids = [store.write_blob(b"%d" % one) for one in range(3)]
+    large = [bytes(LARGE) + b"%d" % one for one in range(3)]  # what git is asked for
+    oids = [store.write_blob(one) for one in large]
     store.flush()
     fresh = GitStore(store.git, store.git)
-    assert fresh.blob(oids[0]) == b"0"
+    assert fresh.blob(oids[0]) == large[0]
     assert fresh.database._reader is not None
     os.kill(fresh.database._reader.pid, signal.SIGKILL)
-    assert fresh.blob(oids[1]) == b"1"
+    assert fresh.blob(oids[1]) == large[1]
     fresh.close()
-    assert fresh.blob(oids[2]) == b"2"
+    assert fresh.blob(oids[2]) == large[2]
     fresh.close()
 
 
 def test_an_answer_left_unread_is_never_taken_for_the_next(store: GitStore) -> None:
-    one, two = store.write_blob(b"one"), store.write_blob(b"two")
+    one, two = store.write_blob(bytes(LARGE + 1)), store.write_blob(bytes(LARGE + 2))
     store.flush()
     fresh = GitStore(store.git, store.git)
     reader = fresh.database.git.start("cat-file", "--batch-command")
@@ -219,7 +221,7 @@ def test_an_answer_left_unread_is_never_taken_for_the_next(store: GitStore) -> N
     fresh.database._reader = reader
     with pytest.raises(KeyboardInterrupt):
         fresh.blob(one)
-    assert fresh.blob(two) == b"two"
+    assert len(fresh.blob(two)) == LARGE + 2
     fresh.close()
 
 
