@@ -9,7 +9,7 @@ Example: ``audit_bus(store, tip, root, now=now).ok``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from gitbus import ids, paths
@@ -17,15 +17,15 @@ from gitbus.auditing.checks import CHECKS
 from gitbus.auditing.exporting import export_audit
 from gitbus.auditing.values import Audited, Finding, Open, Window
 from gitbus.auditing.walking import Step, Walk
+from gitbus.edits import Edit, Look, Memo
 from gitbus.history import Delta, History, Oid
 from gitbus.proof.bus import Effective, effective
+from gitbus.proof.claims import Claims
 from gitbus.proof.forge import Forge
-from gitbus.proof.leases import lease_findings
 from gitbus.proof.line import line_findings
-from gitbus.proof.messages import trailers
 from gitbus.proof.reads import parent_tree, read_entry
 from gitbus.proof.recorded import Recorded
-from gitbus.records import Item, Lease, Receipt
+from gitbus.records import Item, Receipt
 
 __all__ = ["Audited", "Finding", "Open", "Window", "audit_bus", "export_audit"]
 
@@ -57,18 +57,13 @@ def audit_bus(
     findings = [*_of_the_whole(history, tip, root, found)]
     line = list(reversed(history.line(tip)))
     start = effective(history, root, root)
-    walk = Walk(history, root, branch, start, start, told)
+    claims = Claims.of(history, tip)
+    walk = Walk(history, root, branch, start, start, told, Memo(history), claims)
     for oid in line:
-        commit = history.commit(oid)
-        deltas = tuple(history.diff(parent_tree(history, commit), commit.tree))
-        step = Step(oid, commit, deltas, next(iter(trailers(commit.message, "Gitbus-Verb")), ""))
         walk.before, walk.at = walk.at, _at(walk, oid)
-        for check in CHECKS:
-            findings += check(walk, step)
-        _learn(walk, step)
-    for name in sorted(walk.leases):
-        wrong = lease_findings(history, tip, name, root=root, bus=found)
-        findings += [Finding(one.rule, one.subject, one.commit, one.message) for one in wrong]
+        findings += _step(walk, oid)
+    wrong = claims.findings(history, tip, found)
+    findings += [Finding(one.rule, one.subject, one.commit, one.message) for one in wrong]
     kept = [one for one in findings if within.holds(history, one.commit)]
     waiting = (*_unasked(history, found), *walk.open, *_open(walk, tip, now))
     return Audited(len(line), tuple(kept), waiting, walk.sent, walk.proved, walk.recorded)
@@ -110,20 +105,29 @@ def _at(walk: Walk, oid: Oid) -> Effective:
     return effective(walk.history, oid, walk.root, known=walk.at, forge=walk.forge)
 
 
-def _learn(walk: Walk, step: Step) -> None:
-    """Take the items and leases as this commit leaves them."""
-    for delta in step.deltas:
+def _step(walk: Walk, oid: Oid) -> list[Finding]:
+    """Look at one commit of the line, and take in what it leaves."""
+    commit = walk.history.commit(oid)
+    deltas = tuple(walk.history.diff(parent_tree(walk.history, commit), commit.tree))
+    whole = Look(walk.memo, commit, deltas, walk.before.bus, walk.items)
+    look = walk.still.fresh(whole)
+    step = Step(oid, commit, tuple(look.deltas), look)
+    found = [one for check in CHECKS for one in check(walk, step)]
+    walk.still = walk.still.after(whole, (Edit(one.rule, one.subject, one.message) for one in found))
+    _learn(walk, deltas)
+    return found
+
+
+def _learn(walk: Walk, deltas: Iterable[Delta]) -> None:
+    """Take the items as a commit leaves them; one that cannot be read is known as it was."""
+    for delta in deltas:
         match delta.path.split("/"):
             case ["outbox", name, "item.yaml"]:
-                item = read_entry(walk.history, delta.new, delta.path, Item)
-                if item is None:
-                    walk.items.pop(name, None)
-                else:
+                item = walk.memo.read(delta.new, delta.path, Item)
+                if item is not None:
                     walk.items[name] = item
-            case ["outbox", name, leaf] if leaf.startswith("lease."):
-                lease = read_entry(walk.history, delta.new, delta.path, Lease)
-                if lease is not None:
-                    walk.leases.setdefault(name, {})[lease.attempt] = lease
+                elif delta.new is None:
+                    walk.items.pop(name, None)
             case _:
                 pass
 

@@ -39,7 +39,9 @@ def export_audit(hub: Hub, root: Oid, found: Audited, target: Path) -> None:
         )
         effect("file-write", str(target))
         with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as out:
-            out.writestr("audit.json", json.dumps({**found.document(), "root": root, "tip": tip}, indent=2))
+            out.writestr(
+                "audit.json", json.dumps({**found.document().as_json(), "root": root, "tip": tip}, indent=2)
+            )
             for delta in hub.store.diff(None, hub.store.commit(tip).tree, "outbox"):
                 if delta.new is not None and delta.path.endswith(".yaml"):
                     out.writestr(delta.path, hub.store.blob(delta.new.oid))

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, time, timedelta
-from typing import Any
 
+from gitbus import documents
 from gitbus.errors import Misuse
 from gitbus.history import History, Oid
 
@@ -52,17 +52,16 @@ class Audited:
         """Whether there is no finding."""
         return not self.findings
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> documents.Audit:
         """Return the ``Audit`` document."""
-        return {
-            "kind": "Audit",
-            "ok": self.ok,
-            "commits": self.commits,
-            "sent": self.sent,
-            "approvals": {"proved": self.proved, "recorded": self.recorded},
-            "open": [asdict(one) for one in self.open],
-            "findings": [asdict(one) for one in self.findings],
-        }
+        return documents.Audit(
+            ok=self.ok,
+            commits=self.commits,
+            sent=self.sent,
+            approvals=documents.AuditApprovals(proved=self.proved, recorded=self.recorded),
+            open=tuple(documents.AuditOpen(**asdict(one)) for one in self.open),
+            findings=tuple(documents.AuditFinding(**asdict(one)) for one in self.findings),
+        )
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 Rules: it is an approver's signed commit with one parent, or his merge of ``gitbus/decide/<item>`` by
 name. It brings the record, moves the item from ``stuck`` to where its verdict says, takes an old
-approval away, and changes nothing else.
+approval away and what nobody can read of leases and receipts, and changes nothing else.
 
 Example: ``proved_resolutions(history, tip, item, found)[-1].resolution.verdict``.
 """
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gitbus import paths
+from gitbus.codec import kind_of_path
 from gitbus.history import FILE, Delta, History, Oid
 from gitbus.proof.bus import Effective
 from gitbus.proof.deciding import Decision, decided_by
@@ -22,7 +23,7 @@ from gitbus.proof.reads import Allowed, changed, more_than, read_at, read_entry
 from gitbus.proof.standing import Standing
 from gitbus.proof.times import SKEW
 from gitbus.proof.values import Missing, Proof, missing
-from gitbus.records import Item, Resolution
+from gitbus.records import Item, Lease, Receipt, Resolution
 
 _OUTCOME = {"sent": "sent", "not_sent": "awaiting_approval"}
 _CHANGED = {"state", "attempt", "expires_at", "not_before", "reason"}
@@ -59,13 +60,31 @@ def proved_resolutions(
         now: the time, where a date in the future is to disprove.
         forge: what a forge knows of merges, where there is one.
     """
-    proved: list[ProvedResolution] = []
+    return tuple(
+        ProvedResolution(resolution, oid, history.commit(oid).committer.when, proof.people[0])
+        for oid, resolution, proof in resolutions(history, tip, item, found, branch, now=now, forge=forge)
+        if proof.proved
+    )
+
+
+def resolutions(
+    history: History,
+    tip: Oid,
+    item: str,
+    found: Effective,
+    branch: str = "main",
+    *,
+    now: datetime | None = None,
+    forge: Forge | None = None,
+) -> Iterator[tuple[Oid, Resolution, Proof]]:
+    """Yield every resolution of an item that the line holds, the oldest first, and what is known of it.
+
+    The arguments are those of :func:`proved_resolutions`.
+    """
     for oid in reversed(history.line(tip, touching=[paths.item_folder(item)])):
         resolution, proof = prove_resolution(history, oid, item, found, branch, now=now, forge=forge)
-        if resolution is not None and proof.proved:
-            at = history.commit(oid).committer.when
-            proved.append(ProvedResolution(resolution, oid, at, proof.people[0]))
-    return tuple(proved)
+        if resolution is not None:
+            yield oid, resolution, proof
 
 
 def prove_resolution(
@@ -111,7 +130,7 @@ def _said(history: History, oid: Oid, item: str) -> list[Delta]:
 
 
 def _not_resolved(history: History, oid: Oid, resolution: Resolution) -> Iterator[Missing]:
-    more = more_than(history, oid, _allowed(resolution))
+    more = more_than(history, oid, _allowed(history, resolution))
     if more is not None:
         yield missing("holds-more", f"{more[1]} in {more[0][:10]}")
     path = paths.item(resolution.item)
@@ -123,15 +142,31 @@ def _not_resolved(history: History, oid: Oid, resolution: Resolution) -> Iterato
         yield missing("holds-more", f"{path} says more than the verdict")
 
 
-def _allowed(resolution: Resolution) -> Allowed:
+def _allowed(history: History, resolution: Resolution) -> Allowed:
     files = (paths.item(resolution.item), paths.resolution(resolution.item, resolution.attempt))
+    folder = f"{paths.item_folder(resolution.item)}/"
 
     def test(delta: Delta) -> bool:
         if delta.path in files:
             return delta.new is not None and delta.new.mode == FILE
-        return delta.path == paths.approval(resolution.item) and delta.new is None
+        if delta.path == paths.approval(resolution.item):
+            return delta.new is None
+        return delta.path.startswith(folder) and _is_unreadable(history, delta, folder)
 
     return test
+
+
+def _is_unreadable(history: History, delta: Delta, folder: str) -> bool:
+    """Say whether a lease or receipt was taken away that nobody can read; history keeps it."""
+    kind = delta.path.removeprefix(folder).partition(".")[0]
+    models: dict[str, type[Lease] | type[Receipt]] = {"lease": Lease, "receipt": Receipt}
+    model = models.get(kind)
+    return (
+        model is not None
+        and kind_of_path(delta.path) is model
+        and delta.new is None
+        and read_entry(history, delta.old, delta.path, model) is None
+    )
 
 
 def _same(before: Item, after: Item, resolution: Resolution) -> bool:

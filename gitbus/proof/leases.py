@@ -12,18 +12,27 @@ Example: ``[one for one in leases_of(history, tip, item, root=root) if not one.c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
 from gitbus import paths
-from gitbus.history import TREE, Delta, History, Oid
+from gitbus.history import History, Oid
 from gitbus.proof.bus import Effective, effective
-from gitbus.proof.decisions import ProvedResolution, proved_resolutions
+from gitbus.proof.claims import (
+    Said,
+    bus_before,
+    claim_findings,
+    claims_of,
+    counts,
+    keyed_line,
+    receipts_in,
+)
+from gitbus.proof.decisions import ProvedResolution, proved_resolutions, resolutions
 from gitbus.proof.forge import Forge
-from gitbus.proof.reads import brought_by, first_parent, own_changes, read_entry
-from gitbus.proof.values import Finding, finding
-from gitbus.records import Bus, Lease, Receipt
+from gitbus.proof.reads import read_entry
+from gitbus.proof.values import Finding, Proof
+from gitbus.records import Lease, Receipt, Resolution
 from gitbus.seals import opened
 
 Outcome = Literal["sent", "not_sent"]
@@ -42,32 +51,12 @@ class FoundLease:
     ends: datetime  # as it first said
     opened: frozenset[Outcome] = frozenset()  # what receipts prove
     resolved: bool = False
+    unasked: bool = False  # a resolution is there whose proof could not be asked for
 
     @property
     def closed(self) -> bool:
         """Whether nobody can be sending under it any more, and it surely sent nothing."""
         return "sent" not in self.opened and ("not_sent" in self.opened or self.resolved)
-
-
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """A version of a lease's or receipt's file, and the commit that wrote it."""
-
-    commit: Oid
-    delta: Delta
-
-    @property
-    def kind(self) -> str:
-        return self.name.split(".")[0]
-
-    @property
-    def name(self) -> str:
-        return self.delta.path.rsplit("/", 1)[-1]
-
-    @property
-    def attempt(self) -> int:
-        number = self.name.removesuffix(".yaml").rpartition(".")[2]
-        return int(number) if number.isascii() and number.isdigit() and len(number) < 10 else 0
 
 
 def leases_of(
@@ -93,98 +82,31 @@ def leases_of(
         now: the time; a resolution dated after it closes nothing.
         forge: what a forge knows of merges, where there is one.
     """
-    said = _all_said(history, tip, item)
+    said = claims_of(history, tip, item)
     claims = [one for one in said if one.kind == "lease"]
     if not claims:
         return ()
     found = effective(history, tip, root, known=bus, forge=forge)
-    keyed = _keyed(history, tip, item, found)
-    receipts = [receipt for one, receipt in _receipts(history, said) if _counts(history, one, found, keyed)]
-    resolutions = proved_resolutions(history, tip, item, found, branch, now=now, forge=forge)
+    keyed = keyed_line(history, tip, found, item)
+    receipts = [receipt for one, receipt in receipts_in(history, said) if counts(history, one, found, keyed)]
+    words = list(resolutions(history, tip, item, found, branch, now=now, forge=forge))
     line = frozenset(history.line(tip, touching=[paths.item_folder(item)]))
     leases = _leases(history, claims, line, found)
-    return tuple(_told(history, lease, receipts, resolutions, found) for lease in leases)
-
-
-# --- what stands in history
-
-
-def _all_said(history: History, tip: Oid, item: str) -> list[_Said]:
-    """Return every version of a lease or receipt of an item that any reachable commit wrote."""
-    where = [paths.item_folder(item), *_archived(history, tip, item)]
-    return [
-        _Said(oid, delta)
-        for oid in history.between([tip], [], touching=where)
-        for path in where
-        for delta in own_changes(history, history.commit(oid), path)
-        if _is_claim(delta, path)
-    ]
-
-
-def _archived(history: History, tip: Oid, item: str) -> list[str]:
-    """Return where the item may stand in the archive, or have stood: a month's folder outlives it."""
-    archive = history.entry(tip, "archive")
-    years = history.tree(archive.oid).items() if archive and archive.mode == TREE else ()
-    return [
-        f"archive/{year}/{month}/outbox/{item}"
-        for year, inner in years
-        for month in (history.tree(inner.oid) if inner.mode == TREE else {})
-    ]
-
-
-def _is_claim(delta: Delta, folder: str) -> bool:
-    """Say whether a change wrote a lease or a receipt; what an attachment is called says nothing."""
-    inner = delta.path.removeprefix(f"{folder}/")
-    return delta.new is not None and inner.startswith(("lease.", "receipt."))
-
-
-def _receipts(history: History, said: Iterable[_Said]) -> Iterator[tuple[_Said, Receipt]]:
-    for one in said:
-        if one.kind == "receipt":
-            receipt = read_entry(history, one.delta.new, one.delta.path, Receipt)
-            if receipt is not None:
-                yield one, receipt
-
-
-def _keyed(history: History, tip: Oid, item: str, found: Effective) -> Sequence[Oid]:
-    """Return the line since the item's beginning, oldest first; nothing where no key was ever asked for."""
-    if not any(advance.bus.sending.keys for advance in found.advances):
-        return ()
-    born = history.line(tip, touching=[paths.item_folder(item)])[-1]
-    return list(reversed(history.line(tip, until=first_parent(history, born))))
-
-
-def _counts(history: History, one: _Said, found: Effective, keyed: Sequence[Oid]) -> bool:
-    """Say whether a lease or receipt was written by whoever may: with ``sending.keys``, one of them.
-
-    What stands beside the line is judged by the Bus of the merge that brought it as well.
-    """
-    places = {one.commit, brought_by(history, one.commit, keyed)} if keyed else ()
-    return all(
-        not keys or history.signature(one.commit, keys).verdict == "good"
-        for keys in (_bus_before(history, oid, found).sending.keys for oid in places)
-    )
-
-
-def _bus_before(history: History, oid: Oid, found: Effective) -> Bus:
-    parents = history.commit(oid).parents
-    return found.at(history, parents[0]) if parents else found.advances[0].bus
+    return tuple(_told(history, lease, receipts, words, found) for lease in leases)
 
 
 # --- leases
 
 
 def _leases(
-    history: History, claims: Sequence[_Said], line: frozenset[Oid], found: Effective
+    history: History, claims: Sequence[Said], line: frozenset[Oid], found: Effective
 ) -> Iterator[FoundLease]:
     """Yield each lease once, as the line first showed it; it ends no earlier than any version before says."""
-    versions: dict[tuple[str, str], list[tuple[_Said, Lease]]] = {}
+    versions: dict[tuple[str, str], list[tuple[Said, Lease]]] = {}
     for one in claims:
         lease = read_entry(history, one.delta.new, one.delta.path, Lease)
         if lease is None:
-            made = history.commit(one.commit).committer.when
-            ends = made + _bus_before(history, one.commit, found).sending.lease
-            yield FoundLease(one.attempt, one.commit, None, ends)
+            yield FoundLease(one.attempt, one.commit, None, _at_the_latest(history, one.commit, found))
         else:
             versions.setdefault((lease.seals.sent, lease.seals.not_sent), []).append((one, lease))
     for group in versions.values():
@@ -197,26 +119,41 @@ def _leases(
         yield FoundLease(lease.attempt, first.commit, lease, max(other.expires_at for other in before))
 
 
+def _at_the_latest(history: History, oid: Oid, found: Effective) -> datetime:
+    """Return when a lease ends that nobody can read: the longest that the bus ever allowed until then.
+
+    It is counted from its commit, or from the commit before where that is dated later.
+    """
+    commit = history.commit(oid)
+    made = max(history.commit(one).committer.when for one in (oid, *commit.parents))
+    allowed = [one.bus.sending.lease for one in found.advances if history.is_ancestor(one.commit, oid)]
+    return made + max(allowed, default=found.bus.sending.lease)
+
+
 def _told(
     history: History,
     found: FoundLease,
     receipts: Iterable[Receipt],
-    resolutions: Iterable[ProvedResolution],
+    words: Iterable[tuple[Oid, Resolution, Proof]],
     bus: Effective,
 ) -> FoundLease:
     said = {opened(found.lease, one) for one in receipts} if found.lease else set()
-    resolved = any(_closes(history, one, found, bus) for one in resolutions)
-    outcomes = frozenset(one for one in said if one is not None)
-    return FoundLease(found.attempt, found.commit, found.lease, found.ends, outcomes, resolved)
+    closing = [proof for oid, resolution, proof in words if _closes(history, oid, resolution, found, bus)]
+    return replace(
+        found,
+        opened=frozenset(one for one in said if one is not None),
+        resolved=any(one.proved for one in closing),
+        unasked=any(one.unasked for one in closing),
+    )
 
 
-def _closes(history: History, one: ProvedResolution, lease: FoundLease, bus: Effective) -> bool:
-    """Say whether a resolution was made on this lease too, after its end and the quarantine."""
-    quarantine = _bus_before(history, one.commit, bus).sending.quarantine
+def _closes(history: History, oid: Oid, resolution: Resolution, lease: FoundLease, bus: Effective) -> bool:
+    """Say whether a resolution, if it is one, is about this lease too, after its end and the quarantine."""
+    quarantine = bus_before(history, oid, bus).sending.quarantine
     return (
-        one.resolution.verdict == "not_sent"
-        and one.at >= lease.ends + quarantine
-        and history.is_ancestor(lease.commit, one.commit)
+        resolution.verdict == "not_sent"
+        and history.commit(oid).committer.when >= lease.ends + quarantine
+        and history.is_ancestor(lease.commit, oid)
     )
 
 
@@ -228,37 +165,9 @@ def lease_findings(
 ) -> tuple[Finding, ...]:
     """Return every lease and receipt of an item that proves nothing, each at the commit that made it."""
     found = effective(history, tip, root, known=bus)
-    said = _all_said(history, tip, item)
-    keyed = _keyed(history, tip, item, found) if said else ()
-    leases = [
-        lease
-        for one in said
-        if one.kind == "lease" and (lease := read_entry(history, one.delta.new, one.delta.path, Lease))
-    ]
-    return tuple(problem for one in said for problem in _wrong(history, one, item, leases, found, keyed))
-
-
-def _wrong(
-    history: History,
-    one: _Said,
-    item: str,
-    leases: Sequence[Lease],
-    found: Effective,
-    keyed: Sequence[Oid],
-) -> Iterator[Finding]:
-    model = Lease if one.kind == "lease" else Receipt
-    record = read_entry(history, one.delta.new, one.delta.path, model)
-    if record is None:
-        yield finding("lease-unreadable", item, one.commit, one.delta.path)
-        return
-    if not _counts(history, one, found, keyed):
-        yield finding(f"foreign-{one.kind}", item, one.commit, one.delta.path)
-    if isinstance(record, Lease):
-        first = next(other for other in leases if other.seals == record.seals)
-        if first != record:
-            yield finding("lease-changed", item, one.commit, one.delta.path)
-    elif isinstance(record, Receipt) and record.nonce and not any(opened(other, record) for other in leases):
-        yield finding("receipt-opens-nothing", item, one.commit, one.delta.path)
+    said = claims_of(history, tip, item)
+    keyed = keyed_line(history, tip, found, item) if said else ()
+    return tuple(claim_findings(history, said, item, found, keyed))
 
 
 __all__ = ["FoundLease", "ProvedResolution", "lease_findings", "leases_of", "proved_resolutions"]
