@@ -5,6 +5,7 @@ Example: ``accept_history(bus)`` names the tips that were put aside, and demotes
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gitbus.board import Board
@@ -12,8 +13,10 @@ from gitbus.change import Change
 from gitbus.errors import Refused
 from gitbus.flow.items import demote
 from gitbus.history import Oid
+from gitbus.hub.base import Store
 from gitbus.pins import seen_tip
 from gitbus.proof.line import ACCEPT, line_findings
+from gitbus.proof.reads import brought_by
 
 if TYPE_CHECKING:
     from gitbus.bus import Bus, Done
@@ -29,9 +32,10 @@ def accept_history(bus: Bus) -> Done:
     tip = bus.refs()[bus.hub.main]
     effective = bus.effective()
     seen = seen_tip(bus.state)
-    if not line_findings(store, tip, bus.root, effective, seen=seen, proved=None):
+    findings = line_findings(store, tip, bus.root, effective, seen=seen, proved=None)
+    if not findings:
         raise Refused("the line holds; there is nothing to accept", rule="nothing-to-accept")
-    aside = _aside(bus, tip, seen)
+    aside = _aside(store, tip, seen, [one.commit for one in findings if one.rule == "hidden-history"])
 
     def decide(board: Board) -> Change:
         approved = [
@@ -48,12 +52,12 @@ def accept_history(bus: Bus) -> Done:
     return bus.commit(decide, sign=True)
 
 
-def _aside(bus: Bus, tip: Oid, seen: Oid | None) -> tuple[Oid, ...]:
+def _aside(store: Store, tip: Oid, seen: Oid | None, hidden: Iterable[Oid]) -> tuple[Oid, ...]:
     """Return the tips that merges brought from beside the line, and the seen tip that is gone."""
-    store = bus.hub.store
-    found: list[Oid] = [seen] if seen is not None and seen not in store.line(tip) else []
-    for oid in store.line(tip):
-        for parent in store.commit(oid).parents[1:]:
-            if line_findings(store, oid, bus.root, bus.effective()) and parent not in found:
-                found.append(parent)
+    line = store.line(tip)
+    found: dict[Oid, None] = {seen: None} if seen is not None and seen not in line else {}
+    oldest_first = list(reversed(line))
+    for oid in hidden:
+        merge = store.commit(brought_by(store, oid, oldest_first))
+        found |= {side: None for side in merge.parents[1:] if store.is_ancestor(oid, side)}
     return tuple(found)

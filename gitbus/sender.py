@@ -19,7 +19,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +30,8 @@ from gitbus.board import Board, ItemBoard
 from gitbus.change import Change
 from gitbus.clock import utc_now
 from gitbus.errors import HubMoved, Refused, Unreachable
+from gitbus.flow.archive import late
+from gitbus.flow.items import strand_broken
 from gitbus.flow.sending import Nonces, attest, lease, lease_of, room, why_not_now
 from gitbus.history import Oid
 from gitbus.hub.base import Hub, RefMove
@@ -139,7 +141,7 @@ class Sender:
         named = tuple(items)
         board, effective = self._look()
         ready, refused = self._ready(board, effective, named)
-        done += refused
+        done += refused if dry_run else self._stranded(board, refused)
         for channel in sorted({one.part.item.channel for one in ready if one.part.item}):
             mine = [one for one in ready if one.part.item and one.part.item.channel == channel]
             done += (self._would if dry_run else self._over)(channel, mine, board)
@@ -248,6 +250,20 @@ class Sender:
                     item.id, "refused", f"lease-open: the lease of attempt {found.attempt} is not closed"
                 )
         return _Ready(part, proof)
+
+    def _stranded(self, board: Board, refused: list[Sent]) -> list[Sent]:
+        """Put what has a lease that nobody closed before a human, where the board alone does not show it.
+
+        Lost to somebody faster it is done in the next round.
+        """
+        broken = {
+            one.item: one for one in refused if (one.reason or "").startswith(("lease-open", "lease-exists"))
+        }
+        why = [(item, "stuck", (one.reason or "").split(": ", 1)[-1]) for item, one in broken.items()]
+        for change in strand_broken(board, why):
+            made = self.writer.commits(board.commit, [change], self.now(), sign=self._signs(board))[0]
+            self.hub.move([RefMove(self.hub.main, board.commit, made)])
+        return [replace(one, outcome="stuck") if one.item in broken else one for one in refused]
 
     # --- steps 2 to 7, for one channel
 
@@ -447,23 +463,38 @@ class Sender:
         while pairs:
             tip = self.hub.look()[self.hub.main]
             board = self.reader.board(tip)
-            change: Change | None = attest(board, pairs, self.now())
+            away = self._archived(board, entries)
+            parts = {name: part for name, (_, part) in away.items()}
+            whole = replace(board, items={**board.items, **parts})
+            change: Change | None = attest(whole, pairs, self.now())
             if change is None:
                 break
+            change = late(change, {name: folder for name, (folder, _) in away.items()})
             made = self.writer.commits(tip, [change], self.now(), sign=self._signs(board))[0]
             if self.hub.move([RefMove(self.hub.main, tip, made)]).moved(self.hub.main):
                 break
             attempt += 1
             time.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 7)))  # noqa: S311 - jitter
-        landed = self.reader.board(self.hub.look()[self.hub.main]).items
         for entry in entries:
-            part = landed.get(entry.item)
+            part = self._part(entry.item)
             if part is not None and entry.attempt in part.receipts:
                 self.journal.attested(entry)
 
+    def _archived(self, board: Board, entries: Iterable[JournalEntry]) -> dict[str, tuple[str, ItemBoard]]:
+        """Return what is archived of these items by now, each with its folder there."""
+        gone = [entry.item for entry in entries if entry.item not in board.items]
+        found = {item: self.reader.archived(board.commit, item) for item in gone}
+        return {item: there for item, there in found.items() if there is not None}
+
+    def _part(self, item: str) -> ItemBoard | None:
+        """Return an item as it stands now, in the archive too."""
+        tip = self.hub.look()[self.hub.main]
+        here = self.reader.board(tip).items.get(item)
+        there = self.reader.archived(tip, item) if here is None else None
+        return there[1] if there is not None else here
+
     def _told(self, entry: JournalEntry) -> Sent:
-        board = self.reader.board(self.hub.look()[self.hub.main])
-        part = board.items.get(entry.item)
+        part = self._part(entry.item)
         state = part.state if part else "stuck"
         outcome: Outcome = {"sent": "sent", "failed": "failed", "approved": "later"}.get(state, "stuck")  # type: ignore[assignment]
         answer = entry.answer or {}

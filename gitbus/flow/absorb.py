@@ -16,7 +16,7 @@ from typing import Any
 
 from gitbus import attempts, codec, graph, ids, paths, schema
 from gitbus.board import Board, GoalBoard
-from gitbus.change import Change, Content, Thread, plain
+from gitbus.change import Change, Content, Kept, Thread, plain
 from gitbus.errors import Invalid
 from gitbus.goalcheck import check_plan
 from gitbus.history import FILE, Oid
@@ -77,11 +77,10 @@ class _Batch:
         self.results.setdefault(result.goal, {})[result.task] = result
         known = self.graphs.get(result.goal)
         if known is not None:
-            fixed = not any(node.expands or node.foreach for node in known.goal.tasks.values())
-            if fixed:
-                self.graphs[result.goal] = known.after(result)
-            else:
+            if graph.grows(known.goal):
                 del self.graphs[result.goal]
+            else:
+                self.graphs[result.goal] = known.after(result)
 
     def note(self, line: str, thread: Thread) -> None:
         self.lines.append(line)
@@ -219,7 +218,7 @@ def _answer(batch: _Batch, worker: str, commit: Oid, answer: Answer) -> None:
     if task is None:
         return
     try:
-        result = _read(batch, answer)
+        result, as_written = _read(batch, answer)
         _is_for(result, task, worker, answer)
     except _No as no:
         _refuse(batch, task, worker, commit, answer, no)
@@ -236,16 +235,19 @@ def _answer(batch: _Batch, worker: str, commit: Oid, answer: Answer) -> None:
         _refuse(batch, task, worker, commit, answer, no, result.attempt)
         return
     _accept(batch, task, result, answer, commit)
+    batch.writes[answer.path] = Kept(answer.entry, result) if as_written else result
 
 
-def _read(batch: _Batch, answer: Answer) -> Result:
+def _read(batch: _Batch, answer: Answer) -> tuple[Result, bool]:
+    """Return the result, and whether it stands there in the bytes that gitbus writes for it."""
     if answer.data is None:
         raise _No("too-large", answer.path, f"{answer.size} bytes are more than limits.record")
     try:
-        result = codec.read(answer.data, Result, path=answer.path, limit=batch.board.bus.limits.record)
+        return codec.read_as_written(
+            answer.data, Result, path=answer.path, limit=batch.board.bus.limits.record
+        )
     except Invalid as error:
         raise _No(error.rule, error.place or answer.path, error.message) from None
-    return result
 
 
 def _is_for(result: Result, task: Task, worker: str, answer: Answer) -> None:
@@ -377,7 +379,6 @@ def _accept(batch: _Batch, task: Task, result: Result, answer: Answer, commit: O
             }
         )
     )
-    batch.writes[paths.result(task.goal, task.id)] = result
     folder = paths.artifacts(task.goal, task.id)
     for old in batch.board.goals[task.goal].artifacts.get(task.id, {}):
         batch.writes[f"{folder}/{old}"] = None

@@ -9,12 +9,14 @@ Example: ``due(board, now)`` names the goals, ``archive(board, ["a"], trees)`` i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gitbus import paths
 from gitbus.board import Board
 from gitbus.change import Change, Content, Thread
 from gitbus.history import Entry
+from gitbus.records import Item
 from gitbus.states import ITEM_SETTLED
 
 MOST = 500
@@ -80,3 +82,24 @@ def archive(board: Board, goals: Iterable[str], trees: Mapping[str, Entry], now:
         tuple(Thread(goal=name) for name in names),
         names if len(names) > 1 else (),
     )
+
+
+def late(change: Change, archived: Mapping[str, str]) -> Change:
+    """Return a change about archived items as it is made in the archive.
+
+    A receipt that comes late is taken there too; what nobody can see there, a state to wait in, is not.
+
+    Args:
+        change: the change as if the items were in the outbox.
+        archived: item → its folder in the archive.
+    """
+    writes: dict[str, Content] = {}
+    for path, content in change.writes.items():
+        match path.split("/", 2):
+            case ["outbox", item, leaf] if item in archived:
+                if leaf == "item.yaml" and isinstance(content, Item) and content.state not in ITEM_SETTLED:
+                    continue
+                writes[f"{archived[item]}/{leaf}"] = content
+            case _:
+                writes[path] = content
+    return replace(change, writes=writes)

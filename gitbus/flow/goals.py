@@ -295,10 +295,13 @@ def _all_assigned(
     the same task comes last. What nobody can do is skipped once the grace is over.
     """
     busy = load(board)
+    able_to: dict[str, list[Crew]] = {}
     given: list[tuple[Task, str]] = []
     skipped: list[tuple[Task, str]] = []
     for task, wait in _waiting(board, now):
-        able = inbox.able(task.capability)
+        if task.capability not in able_to:
+            able_to[task.capability] = inbox.able(task.capability)
+        able = able_to[task.capability]
         free = [one for one in able if busy.get(one.id, 0) < one.capacity]
         if free:
             chosen = min(free, key=lambda one: (_failed(task, one.id), busy.get(one.id, 0), one.id))

@@ -8,7 +8,7 @@ Example: ``reject(board, "a.mail.item", "too long")`` is the commit that rejects
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -162,8 +162,9 @@ def _moved(verb: str, part: ItemBoard, item: Item, reason: str | None) -> Change
 def redo(board: Board, item: str, by: str, note: str, now: datetime) -> Change:
     """Return the commit that gives an item's task back to the workers with a person's words.
 
-    The item is rejected until the new result makes its next revision; what was built on the old
-    outputs is opened again as well.
+    The item is rejected until the new result makes its next revision. What was built on the old
+    outputs is opened again as well; and whatever else any of these tasks gave rise to, and has not
+    begun to be sent, belongs to an old result and is rejected likewise.
     """
     part, found = part_of(board, item)
     _in(found, (*BEFORE_SENDING, "rejected", "failed", "expired"), "done again")
@@ -173,24 +174,49 @@ def redo(board: Board, item: str, by: str, note: str, now: datetime) -> Change:
     if task is None:
         raise Refused(f"the task of {item} is not on the board", rule="no-such-task")
     feedback = Feedback(by=by, revision=found.revision, text=note)
-    tasks = [attempts.anew(task, now, feedback)]
-    for name in graph.of(board, goal).descendants(task.id):
-        below = goal.tasks.get(name)
-        if below is not None and below.state not in ("ready", "cancelled"):
-            tasks.append(attempts.anew(below, now))
+    tasks = [attempts.anew(task, now, feedback), *_below(board, goal, task.id, now)]
     change = _tasks("redo", tasks, goal, "opened again")
-    narrowed = (
-        found
-        if found.state in ("rejected", "failed", "expired")
-        else found.model_copy(
-            update={"state": "rejected", "reason": plain(f"to be done again: {note}", 1000)}
-        )
-    )
-    writes: dict[str, Content] = {**change.writes, paths.item(item): narrowed}
+    writes: dict[str, Content] = dict(change.writes)
     writes |= {paths.result(goal.id, one.id): None for one in tasks if one.id in goal.results}
-    if part.approval is not None and narrowed.state == "rejected":
-        writes[paths.approval(item)] = None
-    return Change("redo", f"{item}: {plain(note)}", writes, (*change.about, Thread(item=item)), change.body)
+    others = _made_by(board, goal.id, {one.id for one in tasks}, item)
+    for one, why in ((part, note), *((other, f"{item} is done again") for other in others)):
+        writes |= _to_be_done_again(one, why)
+    about = (*change.about, *(Thread(item=one.id) for one in (part, *others)))
+    body = (*change.body, *(f"{one.id}: rejected, its task is done again" for one in others))
+    return Change("redo", f"{item}: {plain(note)}", writes, about, body)
+
+
+def _below(board: Board, goal: GoalBoard, task: str, now: datetime) -> list[Task]:
+    """Return the tasks that are opened again because they were built on a task's outputs."""
+    below = (goal.tasks.get(name) for name in graph.of(board, goal).descendants(task))
+    return [
+        attempts.anew(one, now)
+        for one in below
+        if one is not None and one.state not in ("ready", "cancelled")
+    ]
+
+
+def _made_by(board: Board, goal: str, tasks: Collection[str], but: str) -> list[ItemBoard]:
+    """Return the other items that some tasks gave rise to and that have not begun to be sent."""
+    return [
+        part
+        for name, part in sorted(board.items.items())
+        if name != but
+        and part.item is not None
+        and part.item.state in BEFORE_SENDING
+        and part.item.source.goal == goal
+        and part.item.source.task in tasks
+    ]
+
+
+def _to_be_done_again(part: ItemBoard, why: str) -> dict[str, Content]:
+    """Return what an item becomes until a new result makes its next revision."""
+    item = part.item
+    if item is None or item.state not in BEFORE_SENDING:
+        return {}
+    update = {"state": "rejected", "reason": plain(f"to be done again: {why}", 1000)}
+    gone: dict[str, Content] = {paths.approval(item.id): None} if part.approval is not None else {}
+    return {paths.item(item.id): item.model_copy(update=update), **gone}
 
 
 def retry_item(board: Board, item: str, now: datetime) -> Change:

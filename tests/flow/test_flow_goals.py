@@ -313,3 +313,13 @@ def test_what_needs_an_empty_loop_still_sees_what_the_loop_needs() -> None:
     part = one.board.goals["g"]
     assert part.tasks["e"].inputs == {"a": [], "c": []}
     assert graph.of(one.board, part).descendants("a") == ("e",)
+
+
+def test_a_graph_is_of_its_own_goal_however_many_there_are() -> None:
+    made = [
+        Goal(id=f"g{n}", tasks={f"t{n}": Node(capability="do"), "x": Node(capability=f"c{n}")})
+        for n in range(100)
+    ]
+    for goal in [*made, *made, made[0].model_copy(update={"tasks": {"y": Node(capability="do")}})]:
+        assert {name: one.node for name, one in graph.build(goal, {}, {}).tasks.items()} == goal.tasks
+        assert not graph.grows(goal)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +134,7 @@ def hand_commit(bus: Bus, worker: str, *trees: Tree, on: Oid | None = None, merg
 
 def entry(bus: Bus, data: bytes, mode: int = FILE) -> Entry:
     """Write a blob and return it as an entry of this mode."""
-    return replace(Entry(FILE, bus.hub.store.write_blob(data)), mode=mode)
+    return Entry(mode, bus.hub.store.write_blob(data))
 
 
 @contextmanager

@@ -11,7 +11,17 @@ from gitbus import paths
 from gitbus.bus import Bus
 from gitbus.errors import GitbusError, Refused
 from gitbus.history import SUBMODULE, SYMLINK, Entry
-from tests.journeys.driving import SENT, Tree, entry, on, send, vandalise
+from tests.journeys.driving import (
+    SENT,
+    Tree,
+    approved_item,
+    entry,
+    on,
+    outcomes,
+    send,
+    state,
+    vandalise,
+)
 from tests.support.world import ITEM, World, function_worker, make_world, step_all, waiting_item
 
 GARBAGE = b"<<<<<<< ours\n\xff\n"
@@ -121,8 +131,8 @@ def test_whatever_is_broken_the_others_go_on(world: World, kind: str) -> None:
             again.review(ITEM, "ok")  # lifts a review that nobody could read, which stands as a no
             again.approve([ITEM])
             [done] = send(again, *([] if kind == "by hand" else [SENT]))
-            # a lease that nobody can read was there once: it is never closed
-            expected = ("refused", "lease-exists") if kind == "by hand" else ("sent", "250 queued as 4Zx")
+            # a lease that nobody can read was there once: a human has to say what became of it
+            expected = ("stuck", "lease-exists") if kind == "by hand" else ("sent", "250 queued as 4Zx")
             assert (done.outcome, (done.reason or "").split(":")[0]) == expected
 
 
@@ -136,3 +146,20 @@ def test_what_is_broken_is_named(world: World, path: str) -> None:
         if path.startswith("outbox"):
             with pytest.raises(Refused):
                 bus.payload(ITEM)
+
+
+def test_a_lease_that_nobody_can_read_and_that_was_removed_is_put_before_a_human(world: World) -> None:
+    with approved_item(world) as bus:
+        path = paths.lease(ITEM, 1)
+        vandalise(bus, {path: b"garbage: [\n"})
+        assert "broken" in {bus.board().items[ITEM].state, state(bus)}
+        vandalise(bus, {path: None})
+        assert state(bus) == "approved"
+        assert outcomes(send(bus)) == ["stuck"]
+        assert state(bus) == "stuck"
+        world.clock.forward(hours=2)
+        bus.resolve(ITEM, "not_sent", "nothing in the log of the receiver")
+        bus.conduct()
+        bus.approve([ITEM])
+        assert outcomes(send(bus, SENT)) == ["sent"]
+        assert len(bus.board().items[ITEM].receipts) == 1

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from gitbus import paths
+from gitbus import ids, paths
 from gitbus.bus import Bus
 from gitbus.errors import Refused
+from gitbus.records import Task
+from gitbus.runner.base import Answer
 from tests.journeys.driving import (
     REFUSED,
     SENT,
@@ -387,3 +389,51 @@ def test_only_the_payload_is_revised(world: World, file: str) -> None:
             bus.revise(ITEM, {"body.txt": b"\0\n"})
         assert refused.value.rule == "not-text"
         assert bus.refs()[bus.hub.main] == before
+
+
+TWO = b"""\
+apiVersion: gitbus/v1
+kind: Goal
+id: two
+tasks:
+  both: {capability: both, channels: [news]}
+  after:
+    capability: after
+    needs: [both]
+    item: {name: third, channel: news, to: [c@partners.example], subject: s, text: "${after.outputs.text}"}
+"""
+
+
+def test_everything_that_was_made_of_the_old_outputs_is_done_again(world: World) -> None:
+    made = []
+
+    def both(task: Task) -> Answer:
+        made.append(task.attempt)
+        text = f"text {len(made)}\n".encode()
+        message = {"to": ["a@partners.example"], "subject": "s", "text": "a.txt"}
+        files = [
+            {"path": "a.txt", "sha256": ids.sha256(text), "bytes": len(text), "media_type": "text/plain"}
+        ]
+        items = [{"name": name, "channel": "news", "message": message} for name in ("first", "second")]
+        return Answer(ok(task, "w", artifacts=files, items=items), {"a.txt": text})
+
+    with world.open() as bus:
+        bus.add_goal(TWO)
+        worker = function_worker(
+            bus, "w", {"both": both, "after": lambda task: ok(task, "w", outputs={"text": "x\n"})}
+        )
+        step_all(bus, [worker])
+        names = ["two.after.third", "two.both.first", "two.both.second"]
+        assert {name: bus.board().items[name].state for name in names} == dict.fromkeys(
+            names, "awaiting_approval"
+        )
+        bus.approve([names[2]])
+        bus.redo(names[1], "say it better")
+        assert {name: bus.board().items[name].state for name in names} == dict.fromkeys(names, "rejected")
+        step_all(bus, [worker])
+        worker.close()
+        board = bus.board()
+        assert {board.items[name].state for name in names} == {"awaiting_approval"}
+        assert [board.items[name].item.revision for name in names] == [2, 2, 2]  # type: ignore[union-attr]
+        assert made == [1, 2]
+        nothing_to_object(bus)

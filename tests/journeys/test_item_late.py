@@ -247,3 +247,30 @@ def test_made_sent_by_hand(world: World) -> None:
         bus.conduct()
         assert state(bus) == "stuck"
         nothing_to_object(bus, "sent-unproved")
+
+
+@pytest.mark.parametrize("answer", [SENT, REFUSED, UNKNOWN], ids=["sent", "not", "unknown"])
+def test_a_word_that_comes_when_all_is_archived(world: World, answer: Answer) -> None:
+    """A human said `sent` meanwhile, and the goal went into the archive: the receipt goes there too."""
+
+    def happens() -> None:
+        world.clock.forward(minutes=5)
+        with world.open() as other:
+            other.conduct()
+            other.resolve(ITEM, "sent", "it is in the list's archive")
+            other.conduct()
+            world.clock.forward(days=31)
+            assert other.archive(timedelta(0)) is not None
+            assert ITEM not in other.board().items
+
+    with approved_item(world) as bus:
+        [done] = send_slowly(bus, Slow(answer, during=happens))
+        assert done.outcome == "sent"
+        assert ITEM not in bus.board().items
+        part = bus.item(ITEM)
+        assert part is not None
+        assert part.state == "sent"
+        assert [one.outcome for one in part.receipts.values()] == [answer.outcome]
+        assert send(bus) == []
+        bus.conduct()
+        nothing_to_object(bus)
