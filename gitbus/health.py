@@ -131,13 +131,13 @@ def _hub(bus: Bus) -> Iterator[Health]:
 
 def _clock(bus: Bus) -> Iterator[Health]:
     refs, now = bus.refs(), bus.now()
-    sightings = Sightings(bus.hub)
+    sightings = Sightings(bus.hub, bus.state)
     sightings.look(refs, bus.board(), now)
-    found = odd(refs, bus.hub, sightings, now)
-    for where, what in found:
-        yield Health("warning", f"{where}: {what}", "set the clock: timedatectl set-ntp true")
+    found = list(odd(refs, bus.hub, sightings, now))
+    for where, what, remedy in found:
+        yield Health("warning", f"{where}: {what}", remedy)
     if not found:
-        yield Health("ok", "no clock is ahead of this one")
+        yield Health("ok", "no clock is seen to be off")
 
 
 def _line(bus: Bus) -> Iterator[Health]:

@@ -18,6 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from gitbus.errors import Unreachable
+from gitbus.roster import Roster
 from gitbus.sender import Sender, Sent
 from gitbus.worker import WorkerActor
 
@@ -60,6 +61,7 @@ class Together:
         conductor: whether a conductor runs.
         workers: the workers, not yet announced.
         sender: the sender, if one runs.
+        roster: the declared workers of this machine, which come and go while it runs; needs a conductor.
         tell: told of what the sender did, and of what goes wrong and passes.
     """
 
@@ -70,15 +72,22 @@ class Together:
         conductor: bool,
         workers: Sequence[WorkerActor] = (),
         sender: Sender | None = None,
+        roster: Roster | None = None,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.bus = bus
         self.conductor = bus.conductor() if conductor else None
-        self.workers = list(workers)
+        self._workers = list(workers)
+        self.roster = roster
         self.sender = sender
         self.tell = tell
         self._last_send = 0.0
         self._said: dict[str, str | None] = {}
+
+    @property
+    def workers(self) -> list[WorkerActor]:
+        """The workers that run now."""
+        return [*self._workers, *(self.roster.actors() if self.roster else ())]
 
     def announce(self) -> None:
         """Announce the workers, so that the conductor knows them before its first tick."""
@@ -88,6 +97,7 @@ class Together:
     def step(self) -> bool:
         """Let each actor act once; say whether any of them did anything."""
         acted = self._conduct()
+        acted = self._follow() or acted
         for worker in self.workers:
             acted = worker.step() or acted
         return self._send() or acted
@@ -103,6 +113,12 @@ class Together:
                 self.tell(trouble)
                 self._said[trouble] = trouble
         return acted
+
+    def _follow(self) -> bool:
+        """Let the declared workers be those of the board that the conductor just saw."""
+        if self.roster is None or self.conductor is None:
+            return False
+        return self.roster.follow(self.conductor.reader.board(self.conductor.seen[self.bus.hub.main]))
 
     def _send(self) -> bool:
         if self.sender is None or time.monotonic() - self._last_send < SENDER_PAUSE:

@@ -1,101 +1,123 @@
-"""What programs are told of a bus: the JSON of ``status``, ``missing``, ``dead`` and the graph. Pure.
+"""What programs are told of a bus: the documents of ``status``, ``missing`` and ``dead``, and drawings. Pure.
 
-Example: ``status(board, crew, sending=False)["goals"][0]["state"]``.
+Example: ``status(board, crew, sending=False).goals[0].state``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
-from gitbus import graph
-from gitbus.board import Board, GoalBoard
+from gitbus import documents, graph
+from gitbus.board import Board, GoalBoard, ItemBoard
+from gitbus.documents import StatusTask
 from gitbus.incoming import Crew, load
 from gitbus.records import Task
+from gitbus.records.work import PastAttempt
 
 
 def status(
-    board: Board, crew: Mapping[str, Crew], *, sending: bool, goal: str | None = None
-) -> dict[str, Any]:
-    """Return the ``Status`` document."""
-    goals = [part for name, part in sorted(board.goals.items()) if goal is None or name == goal]
+    board: Board,
+    crew: Mapping[str, Crew],
+    *,
+    sending: bool,
+    goal: str | None = None,
+    problems: tuple[documents.Problem, ...] = (),
+) -> documents.Status:
+    """Return the ``Status`` document.
+
+    Args:
+        board: the bus, with settled goals loaded whole.
+        crew: the workers.
+        sending: whether the flag is on.
+        goal: show this goal alone.
+        problems: what is wrong beside the records that cannot be read.
+    """
+    goals = [part for name, part in sorted(board.goals.items()) if goal in (None, name)]
+    items = [part for name, part in sorted(board.items.items()) if goal in (None, name.split(".", 1)[0])]
+    unread = tuple(
+        documents.Problem(path=one.path, line=one.line, message=one.message, remedy=one.remedy)
+        for one in board.all_problems()
+    )
+    return documents.Status(
+        main=board.commit,
+        sending=sending,
+        goals=tuple(
+            documents.StatusGoal(id=part.id, state=part.state, tasks=tasks(board, part)) for part in goals
+        ),
+        items=tuple(_item(part) for part in items),
+        workers=workers(board, crew),
+        missing=tuple(missing(board)),
+        problems=unread + problems,
+    )
+
+
+def _item(part: ItemBoard) -> documents.StatusItem:
+    item = part.item
+    return documents.StatusItem(
+        id=part.id,
+        state=part.state,
+        channel=item.channel if item else None,
+        confidence=item.confidence if item else None,
+        digest=item.digest if item else None,
+        attempt=item.attempt if item else None,
+        revision=item.revision if item else None,
+    )
+
+
+def workers(board: Board, crew: Mapping[str, Crew]) -> tuple[documents.StatusWorker, ...]:
+    """Return the workers with what they have to do, by name."""
     busy = load(board)
-    document: dict[str, Any] = {
-        "kind": "Status",
-        "main": board.commit,
-        "sending": sending,
-        "goals": [{"id": part.id, "state": part.state, "tasks": tasks(board, part)} for part in goals],
-        "items": [
-            {
-                "id": name,
-                "state": part.state,
-                "channel": part.item.channel if part.item else None,
-                "confidence": part.item.confidence if part.item else None,
-                "digest": part.item.digest if part.item else None,
-                "attempt": part.item.attempt if part.item else None,
-                "revision": part.item.revision if part.item else None,
-            }
-            for name, part in sorted(board.items.items())
-            if goal is None or name.startswith(goal + ".")
-        ],
-        "workers": [
-            {
-                "id": name,
-                "healthy": one.healthy,
-                "capabilities": sorted(one.capabilities),
-                "capacity": one.capacity,
-                "assigned": busy.get(name, 0),
-            }
-            for name, one in sorted(crew.items())
-        ],
-        "missing": sorted(missing(board)),
-    }
-    found = board.all_problems()
-    if found:
-        document["problems"] = [{"path": one.path, "line": one.line, "message": one.message} for one in found]
-    return document
+    return tuple(
+        documents.StatusWorker(
+            id=name,
+            healthy=one.healthy,
+            capabilities=tuple(sorted(one.capabilities)),
+            capacity=one.capacity,
+            assigned=busy.get(name, 0),
+        )
+        for name, one in sorted(crew.items())
+    )
 
 
-def tasks(board: Board, part: GoalBoard) -> list[dict[str, Any]]:
+def tasks(board: Board, part: GoalBoard) -> tuple[StatusTask, ...]:
     """Return a goal's tasks with their states, those that did not begin yet too."""
     if part.goal is None:
-        return []
+        return ()
     if not part.open and part.report is not None:
-        return [
-            {
-                "id": one.id,
-                "state": one.state,
-                "attempt": one.attempts,
-                "worker": one.worker,
-                "capability": one.capability,
-                "reason": one.reason,
-            }
+        return tuple(
+            StatusTask(
+                id=one.id,
+                state=one.state,
+                attempt=one.attempts,
+                worker=one.worker,
+                capability=one.capability,
+                reason=one.reason,
+            )
             for one in part.report.tasks
-        ]
+        )
     whole = graph.of(board, part)
-    return [_task(whole, name, part.tasks.get(name)) for name in whole.tasks]
+    return tuple(_task(whole, name, part.tasks.get(name)) for name in whole.tasks)
 
 
-def _task(whole: graph.Graph, name: str, task: Task | None) -> dict[str, Any]:
+def _task(whole: graph.Graph, name: str, task: Task | None) -> StatusTask:
     if task is None:
-        node = whole.tasks[name].node
-        return {
-            "id": name,
-            "state": graph.NOT_STARTED,
-            "attempt": None,
-            "worker": None,
-            "capability": node.capability,
-            "reason": None,
-        }
-    return {
-        "id": name,
-        "state": task.state,
-        "attempt": task.attempt,
-        "worker": task.worker,
-        "capability": task.capability,
-        "reason": task.reason,
-    }
+        return StatusTask(
+            id=name,
+            state=graph.NOT_STARTED,
+            attempt=None,
+            worker=None,
+            capability=whole.tasks[name].node.capability,
+            reason=None,
+        )
+    return StatusTask(
+        id=name,
+        state=task.state,
+        attempt=task.attempt,
+        worker=task.worker,
+        capability=task.capability,
+        reason=task.reason,
+    )
 
 
 def missing(board: Board) -> dict[str, list[str]]:
@@ -113,29 +135,32 @@ def missing(board: Board) -> dict[str, list[str]]:
     return dict(sorted(found.items()))
 
 
-def dead(board: Board, only: tuple[str, str] | None = None) -> list[dict[str, Any]]:
+def dead(board: Board, only: tuple[str, str] | None = None) -> tuple[documents.DeadTask, ...]:
     """Return the dead letters: each dead task with its attempts and what was refused."""
-    found = []
-    for name, part in sorted(board.goals.items()):
-        for task in part.tasks.values():
-            if task.state == "dead" and only in (None, (name, task.id)):
-                attempts = [_attempt(part, task, index) for index in range(len(task.history))]
-                found.append({"goal": name, "task": task.id, "reason": task.reason, "attempts": attempts})
-    return found
+    return tuple(
+        documents.DeadTask(
+            goal=name,
+            task=task.id,
+            reason=task.reason,
+            attempts=tuple(_attempt(part, task.id, past) for past in task.history),
+        )
+        for name, part in sorted(board.goals.items())
+        for task in part.tasks.values()
+        if task.state == "dead" and only in (None, (name, task.id))
+    )
 
 
-def _attempt(part: GoalBoard, task: Task, index: int) -> dict[str, Any]:
-    past = task.history[index]
-    refusal = part.refusals.get((task.id, past.attempt))
-    return {
-        "attempt": past.attempt,
-        "worker": past.worker,
-        "outcome": past.outcome,
-        "rule": refusal.rule if refusal else None,
-        "message": refusal.message if refusal else past.reason,
-        "place": refusal.place if refusal else None,
-        "raw": refusal.raw if refusal else None,
-    }
+def _attempt(part: GoalBoard, task: str, past: PastAttempt) -> documents.DeadAttempt:
+    refusal = part.refusals.get((task, past.attempt))
+    return documents.DeadAttempt(
+        attempt=past.attempt,
+        worker=past.worker,
+        outcome=past.outcome,
+        rule=refusal.rule if refusal else None,
+        message=refusal.message if refusal else past.reason,
+        place=refusal.place if refusal else None,
+        raw=refusal.raw if refusal else None,
+    )
 
 
 MERMAID_CLASSES = {
@@ -149,7 +174,7 @@ MERMAID_CLASSES = {
 }
 
 
-def edges(board: Board, part: GoalBoard) -> tuple[list[dict[str, Any]], list[tuple[str, str, bool]]]:
+def edges(board: Board, part: GoalBoard) -> tuple[tuple[StatusTask, ...], list[tuple[str, str, bool]]]:
     """Return a goal's tasks, and its edges as (from, to, optional)."""
     whole = graph.of(board, part)
     found = [
@@ -165,9 +190,9 @@ def mermaid(board: Board, part: GoalBoard) -> str:
     """Return a goal's graph as Mermaid."""
     nodes, arrows = edges(board, part)
     lines = ["graph LR"]
-    lines += [f'  {one["id"]}["{one["id"]}<br/>{one["state"]}"]:::{one["state"]}' for one in nodes]
+    lines += [f'  {one.id}["{one.id}<br/>{one.state}"]:::{one.state}' for one in nodes]
     lines += [f"  {source} {'-.->' if optional else '-->'} {target}" for source, target, optional in arrows]
-    used = {one["state"] for one in nodes}
+    used = {one.state for one in nodes}
     lines += [f"  classDef {name} {style}" for name, style in MERMAID_CLASSES.items() if name in used]
     return "\n".join(lines) + "\n"
 
@@ -176,7 +201,7 @@ def dot(board: Board, part: GoalBoard) -> str:
     """Return a goal's graph in Graphviz's language."""
     nodes, arrows = edges(board, part)
     lines = [f'digraph "{part.id}" {{', "  rankdir=LR; node [shape=box, style=rounded];"]
-    lines += [f'  "{one["id"]}" [label="{one["id"]}\\n{one["state"]}"];' for one in nodes]
+    lines += [f'  "{one.id}" [label="{one.id}\\n{one.state}"];' for one in nodes]
     lines += [
         f'  "{source}" -> "{target}"{" [style=dashed]" if optional else ""};'
         for source, target, optional in arrows
@@ -187,15 +212,15 @@ def dot(board: Board, part: GoalBoard) -> str:
 def svg(board: Board, part: GoalBoard) -> str:
     """Return a goal's graph as a small SVG, laid out in columns by depth."""
     nodes, arrows = edges(board, part)
-    depth = {one["id"]: 0 for one in nodes}
+    depth = {one.id: 0 for one in nodes}
     for _ in nodes:
         for source, target, _ in arrows:
             depth[target] = max(depth[target], depth[source] + 1)
     rows: dict[int, int] = {}
     place: dict[str, tuple[int, int]] = {}
     for one in nodes:
-        column = depth[one["id"]]
-        place[one["id"]] = (20 + column * 200, 20 + rows.get(column, 0) * 70)
+        column = depth[one.id]
+        place[one.id] = (20 + column * 200, 20 + rows.get(column, 0) * 70)
         rows[column] = rows.get(column, 0) + 1
     width = 40 + 200 * (max(depth.values(), default=0) + 1)
     height = 40 + 70 * max(rows.values(), default=1)
@@ -209,15 +234,15 @@ def svg(board: Board, part: GoalBoard) -> str:
             f'<path d="M{x1 + 160},{y1 + 22} C{x1 + 180},{y1 + 22} {x2 - 20},{y2 + 22} {x2},{y2 + 22}" fill="none" stroke="#868e96"{dash}/>'
         )
     for one in nodes:
-        x, y = place[one["id"]]
+        x, y = place[one.id]
         style = dict(
-            part.split(":") for part in MERMAID_CLASSES.get(one["state"], "fill:#fff,stroke:#333").split(",")
+            part.split(":") for part in MERMAID_CLASSES.get(one.state, "fill:#fff,stroke:#333").split(",")
         )
         out.append(
             f'<rect x="{x}" y="{y}" width="160" height="44" rx="6" fill="{style["fill"]}" stroke="{style["stroke"]}"/>'
         )
-        out.append(f'<text x="{x + 10}" y="{y + 18}">{one["id"]}</text>')
-        out.append(f'<text x="{x + 10}" y="{y + 35}" fill="#495057">{one["state"]}</text>')
+        out.append(f'<text x="{x + 10}" y="{y + 18}">{one.id}</text>')
+        out.append(f'<text x="{x + 10}" y="{y + 35}" fill="#495057">{one.state}</text>')
     return "\n".join([*out, "</svg>"]) + "\n"
 
 

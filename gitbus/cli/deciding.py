@@ -46,6 +46,7 @@ def review(
     Example: gitbus review release-1-0.mail.announce
     """
     from gitbus.cli.items import show_item, waiting_rows
+    from gitbus.documents import Waiting, WaitingItem
 
     if ok and no:
         raise Misuse("say --ok or --no, not both", rule="usage")
@@ -53,9 +54,7 @@ def review(
         if not item:
             rows = waiting_rows(bus.board())
             if as_json:
-                print_json(
-                    {"kind": "Waiting", "items": [{"id": name, "state": what} for name, what, _ in rows]}
-                )
+                print_json(Waiting(items=tuple(WaitingItem(id=name, state=what) for name, what, _ in rows)))
             else:
                 table(
                     ("item", "state", "what to do"),
@@ -274,17 +273,27 @@ def ratify(
 
 
 @person_app.command("list")
-def person_list() -> None:
+def person_list(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+) -> None:
     """List the people of the bus.
 
     Example: gitbus person list
     """
+    from gitbus.documents import ListedPerson, People
+
     with the_bus() as bus:
-        people = bus.effective().bus.people
-        table(
-            ("person", "email", "roles", "keys"),
-            ((one.id, safe(one.email), ", ".join(one.roles), str(len(one.keys))) for one in people),
-        )
+        found = [
+            ListedPerson(id=one.id, email=one.email, roles=one.roles, keys=len(one.keys))
+            for one in bus.effective().bus.people
+        ]
+    if as_json:
+        print_json(People(people=tuple(found)))
+        return
+    table(
+        ("person", "email", "roles", "keys"),
+        ((one.id, safe(one.email), ", ".join(one.roles), str(one.keys)) for one in found),
+    )
 
 
 @person_app.command("add")

@@ -51,18 +51,20 @@ def goal_list(as_json: Json = False) -> None:
 
     Example: gitbus goal list --json
     """
+    from gitbus.documents import Goals, ListedGoal
+
     with the_bus() as bus:
-        goals = sorted(bus.board().goals.values(), key=lambda one: one.id)
-        if as_json:
-            print_json({"kind": "Goals", "goals": [{"id": one.id, "state": one.state} for one in goals]})
-            return
-        table(
-            ("goal", "state", "title"),
-            (
-                (safe(one.id), state(one.state), one_line((one.goal and one.goal.title) or ""))
-                for one in goals
-            ),
-        )
+        found = [
+            ListedGoal(id=one.id, state=one.state, title=one.goal.title if one.goal else None)
+            for _, one in sorted(bus.board().goals.items())
+        ]
+    if as_json:
+        print_json(Goals(goals=tuple(found)))
+        return
+    table(
+        ("goal", "state", "title"),
+        ((safe(one.id), state(one.state), one_line(one.title or "")) for one in found),
+    )
 
 
 @goal_app.command("cancel")
@@ -120,7 +122,7 @@ def task_show(task: Annotated[str, typer.Argument(help="GOAL/TASK")], as_json: J
         if found is None:
             raise Refused(f"there is no task {task}", rule="no-such-task", remedy="gitbus status lists them")
         if as_json:
-            print_json(found.model_dump(mode="json", by_alias=True))
+            print_json(found)
         else:
             raw(safe_text(codec.write(found).decode("utf-8")))
 
@@ -138,6 +140,8 @@ def task_next(
 
     Example: gitbus task next --worker ada --json
     """
+    from gitbus.documents import Next
+
     with the_bus() as bus:
         found = [
             task
@@ -146,9 +150,7 @@ def task_next(
             if task.state == "assigned" and task.worker == worker
         ]
         if as_json:
-            print_json(
-                {"kind": "Next", "task": found[0].model_dump(mode="json", by_alias=True) if found else None}
-            )
+            print_json(Next(task=found[0] if found else None))
         elif found:
             say(f"{found[0].goal}/{found[0].id}#{found[0].attempt}  {found[0].capability}")
 

@@ -33,6 +33,8 @@ def waiting_rows(board: Board) -> Iterator[tuple[str, str, str]]:
 
 def show_item(bus: Bus, item: str, *, as_json: bool) -> None:
     """Print what an item would send, with its score, claims, evidence and digest."""
+    from gitbus.documents import Preview
+
     board = bus.whole_board()
     part, record = part_of(board, item)
     payload = bus.payload(item)
@@ -45,14 +47,13 @@ def show_item(bus: Bus, item: str, *, as_json: bool) -> None:
             if path.startswith("body.")
         }
         print_json(
-            {
-                "kind": "Waiting",
-                "item": record.model_dump(mode="json", by_alias=True),
-                "payload": texts,
-                "reviews": {who: one.verdict for who, one in part.reviews.items()},
-                "claims": [one.model_dump(mode="json") for one in result.claims] if result else [],
-                "evidence": [one.model_dump(mode="json") for one in result.evidence] if result else [],
-            }
+            Preview(
+                item=record,
+                payload=texts,
+                reviews={who: one.verdict for who, one in part.reviews.items()},
+                claims=result.claims if result else (),
+                evidence=result.evidence if result else (),
+            )
         )
         return
     _head(record)

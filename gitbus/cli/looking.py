@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import re
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,7 +14,8 @@ from gitbus.cli.output import console, note, one_line, print_json, raw, safe, sa
 from gitbus.errors import Misuse, Refused
 
 if TYPE_CHECKING:
-    from gitbus.bus import Bus
+    from gitbus.documents import LoggedCommit, Status
+    from gitbus.history import Commit, Oid
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document.")]
 MaybeGoal = Annotated[str, typer.Argument(help="A goal's id.", autocompletion=complete_goals)]
@@ -32,104 +33,14 @@ def status(goal: MaybeGoal = "", as_json: Json = False) -> None:
 
     Example: gitbus status
     """
+    from gitbus.cli.showing import show_status
+
     with the_bus() as bus:
-        document = status_of(bus, goal or None)
+        document = bus.status(goal or None)
         if as_json:
             print_json(document)
         else:
-            show_status(bus, document)
-
-
-def status_of(bus: Bus, goal: str | None) -> dict[str, Any]:
-    """Return the Status document of a bus."""
-    from gitbus import views
-    from gitbus.proof.bus import sending_on
-    from gitbus.watching import Sightings, odd
-
-    refs = bus.refs()
-    board = bus.whole_board()
-    if goal is not None and goal not in board.goals:
-        raise Refused(f"there is no goal {goal}", rule="no-such-goal", remedy="gitbus goal list")
-    effective = bus.effective()
-    sightings = Sightings(bus.hub)
-    crew = sightings.look(refs, board, bus.now())
-    document = views.status(board, crew, sending=sending_on(effective, bus.hub.store) is None, goal=goal)
-    problems = document.get("problems", []) + bus.bus_problems()
-    problems += [
-        {"path": where, "line": 0, "message": what}
-        for where, what in odd(refs, bus.hub, sightings, bus.now())
-    ]
-    if problems:
-        document["problems"] = problems
-    return document
-
-
-def show_status(bus: Bus, document: dict[str, Any]) -> None:
-    """Print a Status document for people."""
-    from gitbus.cli.items import HINTS
-
-    flag = "[green]on[/]" if document["sending"] else "[yellow]off[/]"
-    say(f"[bold]{safe(bus.effective().bus.name)}[/]  at {document['main'][:10]}  sending {flag}")
-    for problem in document.get("problems", []):
-        line = f":{problem['line']}" if problem["line"] else ""
-        say(f"[red]problem[/]  {one_line(problem['path'])}{line}  {one_line(problem['message'])}")
-    if not document["goals"]:
-        note("no goals yet: gitbus goal add goal.yaml")
-    for goal in document["goals"]:
-        say(f"\n[bold]{safe(goal['id'])}[/]  {state(goal['state'])}")
-        table(
-            ("  task", "state", "worker", "capability"),
-            (
-                (
-                    f"  {one['id']}",
-                    state(one["state"]) + (f" [dim]({one['reason']})[/]" if one["reason"] else ""),
-                    one["worker"] or "",
-                    one["capability"] or "",
-                )
-                for one in goal["tasks"]
-            ),
-        )
-    if document["items"]:
-        say("\n[bold]outbox[/]")
-        table(
-            ("  item", "state", "over", "what to do"),
-            (
-                (
-                    f"  {safe(one['id'])}",
-                    state(one["state"]),
-                    one["channel"] or "",
-                    f"[dim]{HINTS.get(one['state'], '').format(one['id'])}[/]",
-                )
-                for one in document["items"]
-            ),
-        )
-    if document["workers"]:
-        say("\n[bold]workers[/]")
-        table(
-            ("  worker", "", "can", "has"),
-            (
-                (
-                    f"  {safe(one['id'])}",
-                    "[green]healthy[/]" if one["healthy"] else "[dim]gone[/]",
-                    safe(", ".join(one["capabilities"])),
-                    f"{one['assigned']}/{one['capacity']}",
-                )
-                for one in document["workers"]
-            ),
-        )
-    for goal, task in _dead(document):
-        say(f"\n[red]dead:[/] {safe(goal)}/{task}  [dim](gitbus dead {safe(goal)}/{task})[/]")
-    if document["missing"]:
-        say(f"\n[yellow]nobody has:[/] {', '.join(document['missing'])}  [dim](gitbus missing)[/]")
-
-
-def _dead(document: dict[str, Any]) -> list[tuple[str, str]]:
-    return [
-        (goal["id"], one["id"])
-        for goal in document["goals"]
-        for one in goal["tasks"]
-        if one["state"] == "dead"
-    ]
+            show_status(bus.effective().bus.name, document)
 
 
 def watch(
@@ -139,16 +50,17 @@ def watch(
 
     Example: gitbus watch release-1-0
     """
+    from gitbus.cli.showing import show_status
+
     with the_bus() as bus:
-        last = ""
+        last: Status | None = None
         while True:
-            document = status_of(bus, goal or None)
-            now = json.dumps(document)
-            if now != last:
+            document = bus.status(goal or None)
+            if document != last:
                 if console().is_terminal:
                     console().clear()
-                show_status(bus, document)
-                last = now
+                show_status(bus.effective().bus.name, document)
+                last = document
             time.sleep(every)
 
 
@@ -176,12 +88,10 @@ def graph(
         nodes, arrows = views.edges(board, part)
         for one in nodes:
             needs = [
-                source + ("?" if optional else "")
-                for source, target, optional in arrows
-                if target == one["id"]
+                source + ("?" if optional else "") for source, target, optional in arrows if target == one.id
             ]
             after = f"  [dim]after {', '.join(needs)}[/]" if needs else ""
-            say(f"{one['id']}  {state(one['state'])}{after}")
+            say(f"{one.id}  {state(one.state)}{after}")
 
 
 def missing(as_json: Json = False) -> None:
@@ -190,14 +100,22 @@ def missing(as_json: Json = False) -> None:
     Example: gitbus missing
     """
     from gitbus import views
+    from gitbus.documents import Missing, Wanted
 
     with the_bus() as bus:
         found = views.missing(bus.whole_board())
-        if as_json:
-            listed = [{"capability": name, "tasks": where} for name, where in found.items()]
-            print_json({"kind": "Missing", "capabilities": listed})
-        else:
-            table(("capability", "wanted by"), ((name, ", ".join(where)) for name, where in found.items()))
+    if as_json:
+        print_json(
+            Missing(
+                capabilities=tuple(
+                    Wanted(capability=name, tasks=tuple(where)) for name, where in found.items()
+                )
+            )
+        )
+        return
+    table(
+        ("capability", "wanted by"), ((safe(name), safe(", ".join(where))) for name, where in found.items())
+    )
 
 
 def dead(
@@ -209,22 +127,16 @@ def dead(
     Example: gitbus dead release-1-0/mail
     """
     from gitbus import views
+    from gitbus.cli.showing import show_dead
+    from gitbus.documents import Dead
 
     with the_bus() as bus:
         found = views.dead(bus.whole_board(), split_task(task) if task else None)
-        if as_json:
-            print_json({"kind": "Dead", "tasks": found})
-            return
-        for one in found:
-            say(f"[bold]{one['goal']}/{one['task']}[/]  {state('dead')} [dim]{one['reason']}[/]")
-            for past in one["attempts"]:
-                rule = f" [red]{past['rule']}[/]" if past["rule"] else ""
-                say(
-                    f"  #{past['attempt']} {safe(past['worker'] or '-')} {past['outcome']}{rule} {safe(past['message'] or '')}"
-                )
-                if task and past["raw"]:
-                    for line in str(past["raw"]).splitlines():
-                        say(f"    [dim]│[/] {safe(line)}")
+    if as_json:
+        print_json(Dead(tasks=found))
+        return
+    for one in found:
+        show_dead(one, raw=bool(task))
 
 
 def stuck(as_json: Json = False) -> None:
@@ -232,20 +144,21 @@ def stuck(as_json: Json = False) -> None:
 
     Example: gitbus stuck
     """
+    from gitbus.documents import Stuck, StuckItem
+
     with the_bus() as bus:
-        found = [(name, part) for name, part in sorted(bus.board().items.items()) if part.state == "stuck"]
-        if as_json:
-            listed = [{"id": name, "reason": part.item.reason if part.item else None} for name, part in found]
-            print_json({"kind": "Stuck", "items": listed})
-        else:
-            table(
-                ("item", "attempt", "why"),
-                (
-                    (name, str(part.item.attempt), safe(part.item.reason or ""))
-                    for name, part in found
-                    if part.item
-                ),
-            )
+        found = [
+            StuckItem(id=name, attempt=part.item.attempt, reason=part.item.reason)
+            for name, part in sorted(bus.board().items.items())
+            if part.state == "stuck" and part.item
+        ]
+    if as_json:
+        print_json(Stuck(items=tuple(found)))
+        return
+    table(
+        ("item", "attempt", "why"),
+        ((safe(one.id), str(one.attempt), one_line(one.reason or "")) for one in found),
+    )
 
 
 def receipt(
@@ -258,16 +171,16 @@ def receipt(
     """
     from gitbus import codec
     from gitbus.cli.goals import safe_text
+    from gitbus.documents import Receipts
 
     with the_bus() as bus:
-        part = bus.board().items.get(item)
+        part = bus.item(item)
         if part is None or not part.receipts:
             raise Refused(
                 f"{item} has no receipt", rule="no-receipt", remedy="gitbus status says where it is"
             )
         if as_json:
-            listed = [one.model_dump(mode="json") for _, one in sorted(part.receipts.items())]
-            print_json({"kind": "Receipts", "receipts": listed})
+            print_json(Receipts(receipts=tuple(one for _, one in sorted(part.receipts.items()))))
         else:
             for _, one in sorted(part.receipts.items()):
                 raw(safe_text(codec.write(one).decode("utf-8")))
@@ -282,6 +195,7 @@ def log(
 
     Example: gitbus log release-1-0.mail.announce
     """
+    from gitbus.documents import Log
     from gitbus.proof.messages import trailers
 
     with the_bus() as bus:
@@ -290,22 +204,14 @@ def log(
         for oid in store.line(bus.refs()[bus.hub.main]):
             commit = store.commit(oid)
             about = {*trailers(commit.message, "Gitbus-Item"), *trailers(commit.message, "Gitbus-Goal")}
+            about |= set(re.findall(r"\bgitbus/(?:approve|decide)/([a-z0-9.-]+)", commit.subject))
             about |= {one.split(".")[0] for one in about}
             if not what or what in about:
                 rows.append((oid, commit))
             if len(rows) >= limit:
                 break
         if as_json:
-            listed = [
-                {
-                    "commit": oid,
-                    "at": one.committer.when.isoformat(),
-                    "by": one.author.name,
-                    "subject": one.subject,
-                }
-                for oid, one in rows
-            ]
-            print_json({"kind": "Log", "commits": listed})
+            print_json(Log(commits=tuple(_logged(oid, one) for oid, one in rows)))
             return
         table(
             ("when", "by", "what", ""),
@@ -319,6 +225,14 @@ def log(
                 for oid, one in rows
             ),
         )
+
+
+def _logged(oid: Oid, commit: Commit) -> LoggedCommit:
+    from gitbus import ids
+    from gitbus.documents import LoggedCommit
+
+    at = ids.time_text(commit.committer.when)
+    return LoggedCommit(commit=oid, at=at, by=commit.author.name, subject=commit.subject)
 
 
 def audit(

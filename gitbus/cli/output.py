@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from gitbus.errors import GitbusError
+
+if TYPE_CHECKING:
+    from gitbus.records import Record
 
 STATES = {
     "done": "green",
@@ -84,9 +87,9 @@ def raw(text: str) -> None:
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
 
-def print_json(value: Mapping[str, Any]) -> None:
+def print_json(document: Record) -> None:
     """Print one JSON document."""
-    text = json.dumps({"apiVersion": "gitbus/v1", **value}, ensure_ascii=False, indent=2)
+    text = json.dumps(document.model_dump(mode="json", by_alias=True), ensure_ascii=False, indent=2)
     raw("".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text))
 
 
