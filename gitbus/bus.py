@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from gitbus import approving, codec, paths, records
-from gitbus.board import Board
+from gitbus.board import Board, ItemBoard
 from gitbus.change import Change, plain
 from gitbus.clock import utc_now
 from gitbus.conductor import Conductor, archived
@@ -48,6 +48,7 @@ from gitbus.writing import Writer
 
 if TYPE_CHECKING:
     from gitbus.auditing import Audited, Window
+    from gitbus.documents import Status
 
 TRIES = 30
 
@@ -169,10 +170,26 @@ class Bus:
         """Look at the hub and return the board as it is now."""
         return self.reader.board(self.hub.look()[self.hub.main])
 
+    def item(self, item: str) -> ItemBoard | None:
+        """Return an item as it stands now, in the archive too; None where there never was one."""
+        board = self.board()
+        there = self.reader.archived(board.commit, item) if item not in board.items else None
+        return there[1] if there is not None else board.items.get(item)
+
     def whole_board(self) -> Board:
         """Return the board with settled goals loaded as well."""
         board = self.board()
         return self.reader.opened(board, [name for name, part in board.goals.items() if not part.open])
+
+    def status(self, goal: str | None = None) -> Status:
+        """Return what is going on, of one goal or all.
+
+        Raises:
+            Refused: there is no such goal.
+        """
+        from gitbus.overview import overview
+
+        return overview(self, goal)
 
     def effective(self) -> Effective:
         """Return the effective Bus."""
@@ -489,6 +506,9 @@ class Bus:
             return []
         last = effective.pending[-1]
         message = f"an edit that nobody decided on (commit {last.commit[:10]}); gitbus ratify"
+        if effective.unasked:
+            why = effective.unasked[0]
+            message = f"{why.message}: {why.remedy}" if why.remedy else why.message
         return [{"path": paths.BUS, "line": last.line, "message": message}]
 
     def old_records(self) -> list[str]:

@@ -20,7 +20,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from gitbus.board import Board
+from gitbus.board import Board, GoalBoard
 from gitbus.change import Change
 from gitbus.clock import utc_now
 from gitbus.errors import HubMoved, Refused, Unreachable
@@ -94,7 +94,7 @@ class Conductor:
         self.approvals = Approvals(hub, self.writer)
         self.judge = Judge(hub.store, self.reader, hub.main)
         self.notifier = Notifier(state) if state is not None else None
-        self.crew = Sightings(hub)
+        self.crew = Sightings(hub, state)
         self.tips = Tips(hub)
         self.seen: Mapping[str, Oid] = {}
 
@@ -203,9 +203,16 @@ class Conductor:
             if not part.open and part.report is not None and able & set(part.report.missing)
         }
         wanted |= {item.split(".", 1)[0] for item, _ in scores_wanted(board)}
+        if any(rule.issue and "dead" in rule.on for rule in board.bus.notify):
+            wanted |= {name for name, part in board.goals.items() if _has_dead(part)}
         if self.forge.proof is not None:  # what is shown of an item needs its goal
             wanted |= {item.split(".", 1)[0] for item, part in board.items.items() if part.state in WAITING}
         return self.reader.opened(board, sorted(wanted & set(board.goals)))
+
+
+def _has_dead(part: GoalBoard) -> bool:
+    """Say whether a settled goal has a dead task, as its report tells."""
+    return part.report is not None and any(task.state == "dead" for task in part.report.tasks)
 
 
 def heard(board: Board, said: Said, now: datetime) -> list[Change]:

@@ -8,6 +8,7 @@ Example: ``make_bus(Path("acme"), name="acme", approver=Approver("ada", "ada@acm
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,11 +47,22 @@ BUS_HEAD = """# What this bus is: people, channels, policy. A change counts once
 
 @dataclass(frozen=True)
 class Approver:
-    """The first person of a bus, who may approve."""
+    """The first person of a bus, who may approve: by a key, by an account on GitHub (login, number), or both."""
 
     id: str
     email: str
-    key: str
+    key: str | None = None
+    github: tuple[str, int] | None = None
+
+
+More = Callable[[Oid], Mapping[str, bytes]]
+"""Returns the files of a commit that comes right after the root, which they may name."""
+
+
+def no_more(root: Oid) -> Mapping[str, bytes]:
+    """Return nothing: the root is all there is."""
+    del root
+    return {}
 
 
 @dataclass(frozen=True)
@@ -71,6 +83,7 @@ def make_bus(
     branch: str = "main",
     channels: dict[str, object] | None = None,
     policy: dict[str, object] | None = None,
+    more: More = no_more,
 ) -> Made:
     """Make a bus with its hub beside the clone, or on an empty repository that exists.
 
@@ -83,6 +96,7 @@ def make_bus(
         branch: the bus's branch.
         channels: the first channels.
         policy: further top-level fields of ``bus.yaml``.
+        more: returns the files of a second commit, given the first.
 
     Raises:
         Refused: something is in the way.
@@ -95,34 +109,50 @@ def make_bus(
     where = hub or str(folder.resolve().parent / (folder.resolve().name + ".git"))
     files = first_files(name, approver, channels or {}, policy or {})
     if "://" in where or (":" in where.split("/")[0]):
-        root = _on_remote(where, folder, branch, files)
+        root = _on_remote(where, folder, branch, files, more)
     else:
-        root = _on_path(Path(where), branch, files)
+        root = _on_path(Path(where), branch, files, more)
         create_clone(str(Path(where).resolve()), folder, branch)
     pin_root(local_state(folder), root)
     return Made(folder, where, root)
 
 
-def beside_project(folder: Path, *, name: str, approver: Approver, branch: str) -> Made:
+def beside_project(
+    folder: Path,
+    *,
+    name: str,
+    approver: Approver,
+    branch: str,
+    policy: dict[str, object] | None = None,
+    more: More = no_more,
+) -> Made:
     """Put a bus on an orphan branch of the repository that a folder is in.
+
+    Args:
+        folder: somewhere in the project's clone.
+        name: the bus's name.
+        approver: the first person.
+        branch: the bus's branch.
+        policy: further top-level fields of ``bus.yaml``.
+        more: returns the files of a second commit, given the first.
 
     Raises:
         Refused: the branch exists.
     """
     clone = find_clone(folder)
     remote = clone.run("remote", "get-url", "origin")
-    files = first_files(name, approver, {}, {})
+    files = first_files(name, approver, {}, policy or {})
     ref = f"refs/heads/{branch}"
-    root = _first_commit(GitStore(clone, clone), files)
+    root, tip = _first_commits(GitStore(clone, clone), files, more)
     if remote.code == 0:
-        ran = clone.run("push", "--no-verify", f"--force-with-lease={ref}:", "origin", f"{root}:{ref}")
+        ran = clone.run("push", "--no-verify", f"--force-with-lease={ref}:", "origin", f"{tip}:{ref}")
         if ran.code != 0:
             raise Refused(
                 f"the branch {branch} cannot be made on origin",
                 rule="exists",
                 remedy="does it exist already?",
             )
-    elif clone.run("update-ref", ref, root, "0" * 40).code != 0:
+    elif clone.run("update-ref", ref, tip, "0" * 40).code != 0:
         raise Refused(f"the branch {branch} exists", rule="exists", remedy="name another branch")
     clone.text("config", "gitbus.branch", branch)
     pin_root(local_state(folder), root)
@@ -137,14 +167,7 @@ def first_files(
         "apiVersion": "gitbus/v1",
         "kind": "Bus",
         "name": name,
-        "people": [
-            {
-                "id": approver.id,
-                "email": approver.email,
-                "roles": ["approver", "reviewer"],
-                "keys": [approver.key],
-            }
-        ],
+        "people": [_person(approver)],
         **policy,
         "sending": {"enabled": False, **dict(policy.get("sending", {}))},  # type: ignore[call-overload]
         "channels": channels,
@@ -157,26 +180,41 @@ def first_files(
     }
 
 
-def _first_commit(store: GitStore, files: dict[str, bytes]) -> Oid:
-    tree = store.write_tree(None, files)
-    author = Author("gitbus", "gitbus@bus")
-    root = store.write_commit(Draft(tree, (), "begin the bus\n\nGitbus-Verb: begin\n", author))
+def _person(approver: Approver) -> dict[str, object]:
+    github = {"github": dict(zip(("login", "id"), approver.github, strict=True))} if approver.github else {}
+    keys = [approver.key] if approver.key else []
+    roles = ["approver", "reviewer"]
+    return {"id": approver.id, "email": approver.email, "roles": roles, **github, "keys": keys}
+
+
+def _first_commits(store: GitStore, files: dict[str, bytes], more: More) -> tuple[Oid, Oid]:
+    """Make the root, and what comes right after it; return both, which may be one."""
+    root = _commit(store, files, None, "begin the bus", "begin")
+    further = more(root)
+    tip = _commit(store, dict(further), root, "set up what the host needs", "setup") if further else root
     store.flush()
-    return root
+    return root, tip
 
 
-def _on_path(path: Path, branch: str, files: dict[str, bytes]) -> Oid:
+def _commit(store: GitStore, files: dict[str, bytes], parent: Oid | None, subject: str, verb: str) -> Oid:
+    tree = store.write_tree(store.commit(parent).tree if parent else None, files)
+    author = Author("gitbus", "gitbus@bus")
+    message = f"{subject}\n\nGitbus-Verb: {verb}\n"
+    return store.write_commit(Draft(tree, (parent,) if parent else (), message, author))
+
+
+def _on_path(path: Path, branch: str, files: dict[str, bytes], more: More) -> Oid:
     git = create_hub(path, branch) if not (path / "HEAD").exists() else Git(path.resolve())
-    root = _first_commit(GitStore(git, git), files)
+    root, tip = _first_commits(GitStore(git, git), files, more)
     effect("ref-move", branch)
-    if git.run("update-ref", f"refs/heads/{branch}", root, "0" * 40).code != 0:
+    if git.run("update-ref", f"refs/heads/{branch}", tip, "0" * 40).code != 0:
         raise Refused(
             f"{path} has a branch {branch} already", rule="exists", remedy="name an empty repository"
         )
     return root
 
 
-def _on_remote(url: str, folder: Path, branch: str, files: dict[str, bytes]) -> Oid:
+def _on_remote(url: str, folder: Path, branch: str, files: dict[str, bytes], more: More) -> Oid:
     ref = f"refs/heads/{branch}"
     done = subprocess.run(
         ["git", "init", "--quiet", "--template=", f"--initial-branch={branch}", str(folder)],
@@ -188,9 +226,9 @@ def _on_remote(url: str, folder: Path, branch: str, files: dict[str, bytes]) -> 
         raise Refused(f"{folder} cannot be made", rule="exists")
     clone = find_clone(folder)
     clone.text("remote", "add", "origin", url)
-    root = _first_commit(GitStore(clone, clone), files)
+    root, tip = _first_commits(GitStore(clone, clone), files, more)
     effect("push", ref)
-    ran = clone.run("push", "--no-verify", f"--force-with-lease={ref}:", "origin", f"{root}:{ref}")
+    ran = clone.run("push", "--no-verify", f"--force-with-lease={ref}:", "origin", f"{tip}:{ref}")
     if ran.code != 0:
         raise Unreachable(
             f"the first commit cannot be pushed to {url}",
@@ -281,10 +319,13 @@ def make_key(path: Path, comment: str) -> str:
 def use_key(clone: Path, key: Path, name: str, email: str) -> None:
     """Set a clone up to sign with an SSH key, as this person."""
     git = find_clone(clone)
-    for setting, value in (
-        ("gpg.format", "ssh"),
-        ("user.signingkey", str(key)),
-        ("user.name", name),
-        ("user.email", email),
-    ):
+    for setting, value in (("gpg.format", "ssh"), ("user.signingkey", str(key))):
+        git.text("config", setting, value)
+    use_identity(clone, name, email)
+
+
+def use_identity(clone: Path, name: str, email: str) -> None:
+    """Set up as whom a clone commits."""
+    git = find_clone(clone)
+    for setting, value in (("user.name", name), ("user.email", email)):
         git.text("config", setting, value)

@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from gitbus.board import Board
+from gitbus.documents import Notice
 from gitbus.effects import effect
 from gitbus.pins import write_file
 
@@ -68,16 +69,16 @@ class Notifier:
         for rule in board.bus.notify:
             for what, subject, _ in new:
                 if what in rule.on and rule.command:
-                    self._run(rule.command, {"on": what, "subject": subject, "bus": board.bus.name})
+                    self._run(rule.command, Notice(on=what, subject=subject, bus=board.bus.name))
         now_told = {key for _, _, key in found}
         if now_told != self.told:
             self.told = now_told
             write_file(self.path, json.dumps(sorted(self.told)).encode())
 
     @staticmethod
-    def _run(command: tuple[str, ...], document: dict[str, str]) -> None:
+    def _run(command: tuple[str, ...], notice: Notice) -> None:
         effect("process", command[0])
-        text = json.dumps({"apiVersion": "gitbus/v1", "kind": "Notice", **document})
+        text = json.dumps(notice.as_json())
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             subprocess.run(
                 list(command),

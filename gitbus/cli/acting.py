@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gitbus.cli.common import complete_items, pairs, read_file, the_bus
-from gitbus.cli.output import note, print_json, safe, say, state, table
+from gitbus.cli.output import note, print_json, safe, say, state
 from gitbus.errors import Misuse, Refused, Unreachable
 
 if TYPE_CHECKING:
+    from gitbus import sender
     from gitbus.bus import Bus
+    from gitbus.documents import SentItem
+    from gitbus.records import Worker
     from gitbus.runner.command import CommandRunner
     from gitbus.worker import WorkerActor
 
@@ -73,7 +75,7 @@ def work(
     once: Once = False,
     watch: Watch = False,
 ) -> None:
-    """Be a worker around any command.
+    """Be a worker around any command, or the one that workers/NAME.yaml declares.
 
     Example: gitbus work --name laptop --capability git-log --watch -- ./gather.py
     """
@@ -81,17 +83,50 @@ def work(
     from gitbus.worker import Offer
 
     _one_of(once, watch)
-    if not name or not capability:
-        raise Misuse("a worker needs --name and at least one --capability", rule="usage")
-    runner = command_runner(command, as_=as_, env=env, cwd=cwd, user=user, sandbox=sandbox)
+    if not name or bool(capability) is not bool(command or as_):
+        raise Misuse(
+            "a worker needs --name, --capability and a command; or only the --name of one that is declared",
+            rule="usage",
+        )
     with the_bus() as bus, stopping() as stop:
-        actor = bus.worker(Offer(name, tuple(capability), capacity, once=not watch), runner)
-        actors = Together(bus, conductor=False, workers=[actor], tell=note)
+        if capability:
+            runner = command_runner(command, as_=as_, env=env, cwd=cwd, user=user, sandbox=sandbox)
+            offer = Offer(name, tuple(capability), capacity, once=not watch)
+        else:
+            declared = _declaration(bus, name)
+            runner = _declared_runner(declared, cwd=cwd, user=user, sandbox=sandbox)
+            offer = Offer(name, declared.capabilities, declared.capacity, once=not watch)
+        actors = Together(bus, conductor=False, workers=[bus.worker(offer, runner)], tell=note)
         try:
             actors.announce()
             actors.run(stop, lambda acted: not watch and not acted and not actors.busy(), patient=watch)
         finally:
             actors.close()
+
+
+def _declaration(bus: Bus, name: str) -> Worker:
+    """Return a worker as the bus declares it.
+
+    Raises:
+        Refused: it does not, or does not say what to run.
+    """
+    found = bus.board().workers.get(name)
+    if found is None or (found.run is None and found.as_ is None):
+        raise Refused(
+            f"workers/{name}.yaml does not say what to run",
+            rule="no-such-worker",
+            remedy="name --capability and the command, or declare the worker with `run:`",
+        )
+    return found
+
+
+def _declared_runner(
+    one: Worker, *, cwd: Path | None = None, user: str = "", sandbox: bool = False
+) -> CommandRunner:
+    import shlex
+
+    command = shlex.split(one.run) if isinstance(one.run, str) else list(one.run or ())
+    return command_runner(command, as_=one.as_ or "", env=one.env, cwd=cwd, user=user, sandbox=sandbox)
 
 
 def command_runner(
@@ -144,6 +179,7 @@ def send(
 
     Example: gitbus send --dry-run
     """
+    from gitbus.documents import Sent
     from gitbus.loops import SENDER_PAUSE, describe, stopping
 
     _one_of(once, watch)
@@ -164,13 +200,7 @@ def send(
                 done = []
                 note(f"{safe(error)} (trying again)")
             if as_json:
-                listed = [asdict(one) | {"id": one.item} for one in done]
-                print_json(
-                    {
-                        "kind": "Sent",
-                        "items": [{k: v for k, v in one.items() if k != "item"} for one in listed],
-                    }
-                )
+                print_json(Sent(items=tuple(map(_sent, done))))
             else:
                 for one in done:
                     say(safe(describe(one)))
@@ -181,6 +211,12 @@ def send(
         raise typer.Exit(1)
     if "later" in outcomes:
         raise typer.Exit(3)
+
+
+def _sent(one: sender.Sent) -> SentItem:
+    from gitbus.documents import SentItem
+
+    return SentItem(id=one.item, outcome=one.outcome, reason=one.reason, receipt=one.receipt)
 
 
 def run(
@@ -252,16 +288,19 @@ def up(
     Example: gitbus up
     """
     from gitbus.loops import Together, stopping
+    from gitbus.roster import Roster
 
     with the_bus() as bus, stopping() as stop:
-        workers = _declared(bus)
-        sender = None
-        if not workers or same_user:
-            sender = bus.sender()
-        else:
+        sends = same_user or not _declared_here(bus)
+        apart = sends and not same_user
+        roster = Roster(socket.gethostname(), lambda name, one: _declared(bus, name, one, apart), note)
+        roster.begin(bus.board())
+        sender = bus.sender() if sends else None
+        if not sends:
             note("no sender beside workers of the same user; run gitbus send elsewhere, or say --same-user")
-        note(f"conductor, {len(workers)} workers, {'a' if sender else 'no'} sender; Ctrl-C ends them")
-        actors = Together(bus, conductor=True, workers=workers, sender=sender, tell=note)
+        count = len(roster.actors())
+        note(f"conductor, {count} workers, {'a' if sender else 'no'} sender; Ctrl-C ends them")
+        actors = Together(bus, conductor=True, sender=sender, roster=roster, tell=note)
         try:
             actors.announce()
             actors.run(
@@ -271,43 +310,55 @@ def up(
             actors.close()
 
 
-def _declared(bus: Bus) -> list[WorkerActor]:
-    import shlex
+def _declared_here(bus: Bus) -> bool:
+    here = socket.gethostname()
+    return any(one.host == here and one.run is not None for one in bus.board().workers.values())
 
+
+def _declared(bus: Bus, name: str, one: Worker, apart: bool) -> WorkerActor:
+    """Return a declared worker's actor.
+
+    Args:
+        bus: the bus.
+        name: its name.
+        one: its declaration.
+        apart: whether a sender runs here that no worker may run beside.
+
+    Raises:
+        Refused: it cannot run here.
+    """
     from gitbus.worker import Offer
 
-    here = socket.gethostname()
-    found = []
-    for name, one in sorted(bus.board().workers.items()):
-        if one.host != here or one.run is None:
-            continue
-        command = shlex.split(one.run) if isinstance(one.run, str) else list(one.run)
-        runner = command_runner(command, as_=one.as_ or "", env=one.env)
-        found.append(bus.worker(Offer(name, one.capabilities, one.capacity), runner))
-    return found
+    if apart:
+        raise Refused(
+            "a sender runs here, and whatever runs as the same user can read its secrets",
+            rule="beside-sender",
+            remedy="start gitbus up again, without the sender or with --same-user",
+        )
+    try:
+        runner = _declared_runner(one)
+    except ValueError as error:
+        raise Refused(f"its `run` is no command: {error}", rule="no-such-program") from None
+    return bus.worker(Offer(name, one.capabilities, one.capacity), runner)
 
 
 @worker_app.command("list")
-def worker_list() -> None:
+def worker_list(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+) -> None:
     """List the workers that are known, and whether they are healthy.
 
     Example: gitbus worker list
     """
-    from gitbus.cli.looking import status_of
+    from gitbus.cli.showing import worker_table
+    from gitbus.documents import Workers
 
     with the_bus() as bus:
-        table(
-            ("worker", "", "can", "has"),
-            (
-                (
-                    safe(one["id"]),
-                    "[green]healthy[/]" if one["healthy"] else "[dim]gone[/]",
-                    safe(", ".join(one["capabilities"])),
-                    f"{one['assigned']}/{one['capacity']}",
-                )
-                for one in status_of(bus, None)["workers"]
-            ),
-        )
+        found = bus.status().workers
+    if as_json:
+        print_json(Workers(workers=found))
+    else:
+        worker_table(found)
 
 
 @worker_app.command("retire")

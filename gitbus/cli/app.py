@@ -50,7 +50,7 @@ def common(
     Verbosity.verbose, Verbosity.quiet = verbose, quiet
 
 
-from gitbus.cli import acting, deciding, goals, looking, setup  # noqa: E402
+from gitbus.cli import acting, beginning, checking, deciding, goals, looking, setup  # noqa: E402
 
-for module in (setup, goals, acting, looking, deciding):
+for module in (beginning, setup, checking, goals, acting, looking, deciding):
     module.register(app)

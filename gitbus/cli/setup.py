@@ -1,25 +1,28 @@
-"""Commands that set up and check: init, doctor, check, schema, demo, archive, gc, upgrade."""
+"""Commands that keep a bus going: demo, doctor, schema, archive, gc, upgrade."""
 
 from __future__ import annotations
 
 import json
-import re
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gitbus.cli.common import the_bus
-from gitbus.cli.output import note, raw, safe, say
-from gitbus.errors import Invalid, Misuse, Refused
+from gitbus.cli.output import note, print_json, raw, safe, say
+from gitbus.errors import Misuse, Refused
 
 if TYPE_CHECKING:
-    from gitbus.records import Record
+    from collections.abc import Iterator
+
+    from gitbus.bus import Bus
+    from gitbus.health import Health
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (demo, init, doctor, check, schema, archive, gc, upgrade):
+    for command in (demo, doctor, schema, archive, gc, upgrade):
         app.command()(command)
 
 
@@ -38,230 +41,72 @@ def demo(
     play(directory, step=step)
 
 
-def init(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the new clone goes.")],
-    hub: Annotated[
-        str, typer.Option("--hub", metavar="URL", help="An empty repository, or a new path.")
-    ] = "",
-    name: Annotated[str, typer.Option("--name", help="The bus's name; the folder's unless given.")] = "",
-    branch: Annotated[str, typer.Option("--branch", help="The bus's branch.")] = "",
-    person: Annotated[str, typer.Option("--as", metavar="ID", help="Your id on the bus.")] = "",
-    make: Annotated[bool, typer.Option("--make-key", help="Make a signing key where you have none.")] = False,
-) -> None:
-    """Make a new bus with you as its approver: a hub, a clone, bus.yaml.
-
-    Example: gitbus init acme --make-key
-    """
-    from gitbus import making
-
-    real_name, email = making.user_identity(directory)
-    if not email:
-        raise Refused(
-            "git does not know who you are",
-            rule="no-identity",
-            remedy="git config --global user.name 'Your Name' && git config --global user.email you@example.org",
-        )
-    key = making.find_key(directory)
-    made_key: Path | None = None
-    if key is None and make:
-        made_key = Path.home() / ".config" / "gitbus" / f"{_id_of(name or directory.resolve().name)}_ed25519"
-        public = made_key.with_name(made_key.name + ".pub")
-        key = public.read_text("utf-8").strip() if public.exists() else making.make_key(made_key, email)
-    if key is None:
-        raise Refused(
-            "you have no signing key, and a bus needs somebody who can approve",
-            rule="no-key",
-            remedy="say --make-key, or set git's user.signingkey (and gpg.format ssh for an SSH key)",
-        )
-    approver = making.Approver(person or _id_of(real_name.split()[0] if real_name else email), email, key)
-    if branch and (directory / ".git").exists():
-        made = making.beside_project(
-            directory, name=name or directory.resolve().name, approver=approver, branch=branch
-        )
-    else:
-        made = making.make_bus(
-            directory,
-            name=name or directory.resolve().name,
-            approver=approver,
-            hub=hub or None,
-            branch=branch or "main",
-        )
-    if made_key is not None:
-        making.use_key(made.clone, made_key, real_name or approver.id, email)
-    say(f"[green]made[/] the bus {safe(name or directory.resolve().name)}")
-    say(f"  clone  {safe(made.clone)}")
-    say(f"  hub    {safe(made.hub)}")
-    say(f"  root   {made.root}  [dim](pin it where you send from CI: GITBUS_ROOT)[/]")
-    say(f"  you    {approver.id}, approver, key {safe(' '.join(key.split()[:1]))}")
-    note(f"next: cd {made.clone} && gitbus status")
-
-
-def _id_of(text: str) -> str:
-    plain = re.sub(r"[^a-z0-9-]+", "-", text.split("@")[0].lower()).strip("-")[:48].strip("-")
-    return plain or "me"
-
-
 def doctor(
     fix: Annotated[bool, typer.Option("--fix", help="Do what is safe.")] = False,
     accept: Annotated[
         bool, typer.Option("--accept-history", help="Accept what was put aside, signed.")
     ] = False,
+    github: Annotated[
+        bool, typer.Option("--github", help="Also what GitHub enforces, and what thieves of tokens could do.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> None:
     """Check git, keys, hub, rights, locks and channels, and say how to mend each.
 
     Example: gitbus doctor
     """
+    from gitbus.documents import Doctor, Looked
     from gitbus.health import examine
 
     with the_bus() as bus:
         if accept:
             say(safe(bus.accept_history().subject))
             return
-        worst = 0
-        for one in examine(bus, fix=fix):
-            colour = {"ok": "green", "warning": "yellow", "problem": "red"}[one.level]
-            say(
-                f"[{colour}]{one.level:<8}[/] {safe(one.what)}"
-                + (f"\n         [dim]→[/] {safe(one.remedy)}" if one.remedy else "")
-            )
-            worst = max(worst, one.level == "problem")
-        if worst:
-            raise typer.Exit(1)
-
-
-def check(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="Records; all of this clone's unless named.")
-    ] = [],  # noqa: B006
-    form: Annotated[str, typer.Option("--format", help="text or github.")] = "text",
-) -> None:
-    """Check records as the conductor would read them.
-
-    Example: gitbus check goals/release-1-0/goal.yaml
-    """
-    if form not in ("text", "github"):
-        raise Misuse(f"{form!r} is no format", rule="usage", remedy="text or github")
-    named = [path for one in files for path in (_records_in(one) if one.is_dir() else (one,))]
-    problems = [problem for path in (named if files else _records_here()) for problem in _wrong(path)]
-    for one in problems:
-        if form == "github":
-            words = _command_safe(f"{one.message} [{one.rule}]")
-            raw(f"::error file={_command_safe(one.path)},line={one.line},col={one.column}::{words}")
-        else:
-            say(f"{safe(one.place or one.path)}: {safe(one.message)} [dim]\\[{one.rule}][/]")
-            if one.remedy:
-                say(f"  [dim]→[/] {safe(one.remedy)}")
-    if problems:
+        found = []
+        for one in chain(examine(bus, fix=fix), _github(bus) if github else ()):
+            found.append(one)
+            if not as_json:
+                _show_health(one)
+    ok = all(one.level != "problem" for one in found)
+    if as_json:
+        looked = (Looked(level=one.level, what=one.what, remedy=one.remedy or None) for one in found)
+        print_json(Doctor(ok=ok, looked=tuple(looked)))
+    if not ok:
         raise typer.Exit(1)
 
 
-def _command_safe(text: str) -> str:
-    return (
-        text.replace("%", "%25")
-        .replace("\r", "%0D")
-        .replace("\n", "%0A")
-        .replace(":", "%3A")
-        .replace(",", "%2C")
-    )
+def _show_health(one: Health) -> None:
+    colour = {"ok": "green", "warning": "yellow", "problem": "red"}[one.level]
+    remedy = f"\n         [dim]→[/] {safe(one.remedy)}" if one.remedy else ""
+    say(f"[{colour}]{one.level:<8}[/] {safe(one.what)}{remedy}")
 
 
-def _records_here() -> list[Path]:
-    from gitbus.cli.app import Where
-    from gitbus.codec import kind_of_path
+def _github(bus: Bus) -> Iterator[Health]:
+    from gitbus.forge.github.setup.visiting import visit
+    from gitbus.health import Health
 
-    folder = Where.folder
-    found = [folder / "bus.yaml"]
-    for name in ("goals", "workers", "outbox"):
-        found += sorted((folder / name).rglob("*.yaml"))
-    return [path for path in found if path.is_file() and kind_of_path(path.relative_to(folder).as_posix())]
-
-
-def _records_in(folder: Path) -> list[Path]:
-    """Return the records below a folder of the bus."""
-    return [path for path in sorted(folder.rglob("*.yaml")) if path.is_file() and _kind_here(path)]
-
-
-def _kind_here(path: Path) -> type[Record] | None:
-    """Return which record stands in a file's place on the bus; None where it stands in none."""
-    from gitbus.cli.app import Where
-    from gitbus.codec import kind_of_path
-
-    here = Where.folder.resolve()
-    where = path.resolve()
-    return kind_of_path(where.relative_to(here).as_posix()) if where.is_relative_to(here) else None
-
-
-def _wrong(path: Path) -> list[Invalid]:
-    from gitbus import codec
-    from gitbus.records import KINDS, Goal
-
-    try:
-        loaded = codec.load(path.read_bytes(), path=str(path))
-    except OSError as error:
-        raise Misuse(f"{path} cannot be read: {error.strerror}", rule="usage") from None
-    except Invalid as error:
-        return [error]
-    model = _kind_here(path) or KINDS.get(str(loaded.data.get("kind")))
-    if model is None:
-        try:
-            codec.read_any(path.read_bytes(), path=str(path))
-        except Invalid as error:
-            return [error]
-        return []
-    found = codec.problems(loaded, model)
-    if isinstance(found, list):
-        return found
-    return _goal_issues(path, loaded, found) if isinstance(found, Goal) else []
-
-
-def _goal_issues(path: Path, loaded: object, goal: object) -> list[Invalid]:
-    from gitbus.codec import Loaded
-    from gitbus.errors import GitbusError
-    from gitbus.goalcheck import check as check_goal
-    from gitbus.records import Goal
-
-    if not isinstance(loaded, Loaded) or not isinstance(goal, Goal):
-        return []
-    try:
-        with the_bus() as bus:
-            known = bus.effective().bus
-    except GitbusError:
-        return []
-    found = []
-    for issue in check_goal(goal, known, ()):
-        line, column = loaded.place(issue.place)
-        found.append(
-            Invalid(
-                issue.message,
-                rule=issue.rule,
-                path=str(path),
-                line=line,
-                column=column,
-                remedy=issue.remedy or None,
-            )
-        )
-    return found
+    for one in visit(bus):
+        yield Health(one.level, one.what, one.remedy)
 
 
 def schema(
-    kind: Annotated[str, typer.Argument(help="A record's kind, such as Goal.")] = "",
+    kind: Annotated[str, typer.Argument(help="A record's or a document's kind, such as Goal.")] = "",
 ) -> None:
-    """Print the JSON Schema of a record, or list the kinds.
+    """Print the JSON Schema of a record, or of what --json prints; or list the kinds.
 
     Example: gitbus schema Goal
     """
+    from gitbus.documents import DOCUMENTS, json_schema
     from gitbus.records import KINDS
 
     if not kind:
-        raw("\n".join(sorted(KINDS)))
+        raw("\n".join(sorted({*KINDS, *DOCUMENTS})))
         return
-    model = KINDS.get(kind) or next(
-        (one for name, one in KINDS.items() if name.lower() == kind.lower()), None
-    )
-    if model is None:
-        raise Misuse(f"there is no kind {kind}", rule="usage", remedy=", ".join(sorted(KINDS)))
-    made = model.model_json_schema(by_alias=True)
-    raw(json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **made}, indent=2))
+    made = json_schema(kind)
+    if made is None:
+        known = ", ".join(sorted({*KINDS, *DOCUMENTS}))
+        raise Misuse(f"there is no kind {kind}", rule="usage", remedy=f"one of {known}")
+    raw(json.dumps(made, indent=2))
 
 
 def archive(

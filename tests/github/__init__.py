@@ -8,4 +8,5 @@ Where things are:
 - ``rest``, ``githttp`` and ``server`` the wire; ``faults`` what goes wrong on demand.
 - ``hub`` what a test holds; ``desk`` somebody with a clone; ``conftest`` the fixtures.
 - ``openapi``, ``closing`` and ``validating`` compare all with GitHub's own description.
+- ``emulator`` is another GitHub, which nobody here wrote; it is apart from all this.
 """

@@ -21,7 +21,8 @@ from typing import Any
 from tests.github import api_actions
 from tests.github.expressions import filled
 from tests.github.hub import GitHub
-from tests.github.runner import Run, Runner, Trigger, image, parsed
+from tests.github.images import image
+from tests.github.runner import Run, Runner, Trigger, parsed
 from tests.github.state import Happening, Pull
 
 FOLDER = ".github/workflows"
@@ -53,7 +54,7 @@ class Actions:
         repository: ``owner/name``.
         folder: where the machines go.
         environment: variables of every machine that a test needs.
-        bin: the machines' programs; they have gitbus already unless given.
+        programs: the machines' programs; they have gitbus already unless given.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Actions:
         repository: str,
         folder: Path,
         environment: Mapping[str, str] | None = None,
-        bin: Path | None = None,
+        programs: Path | None = None,
     ) -> None:
         self.github = github
         self.repo = github.world.repos[repository]
@@ -73,7 +74,10 @@ class Actions:
         self.runs: list[Ran] = []
         self._seen = self._dispatched = 0
         self._runner = Runner(
-            self, folder / "machines", bin or image(folder / "bin"), {"GITBUS_NO_PACE": "1", **(environment or {})}
+            self,
+            folder / "machines",
+            programs or image(folder / "bin"),
+            {"GITBUS_NO_PACE": "1", **(environment or {})},
         )
         self._waiting: list[_Waiting] = []
         self.forget()
@@ -90,16 +94,18 @@ class Actions:
         app = self.github.world.apps[int(number or 0)]
         if key != app.key:
             raise KeyError("the private key is another")
-        assert all(app.rights.get(name) in (level, "write") for name, level in permissions.items()), permissions
+        assert all(app.rights.get(name) in (level, "write") for name, level in permissions.items()), (
+            permissions
+        )
         return self.github.installation_token(app, {"metadata": "read", **permissions})
 
     def held(self, environment: str | None, ref: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """Return the secrets and variables of a job."""
         secrets, variables = dict(self.secrets.get("", {})), dict(self.variables.get("", {}))
         known = self.repo.environments.get(environment or "")
-        if known is not None and known.branch_policy is not None:
-            if ref.removeprefix("refs/heads/") not in known.policies.values():
-                raise KeyError(f"{ref} may not deploy to {environment}")
+        guarded = known is not None and known.branch_policy is not None
+        if known and guarded and ref.removeprefix("refs/heads/") not in known.policies.values():
+            raise KeyError(f"{ref} may not deploy to {environment}")
         if environment:
             secrets |= self.secrets.get(environment, {})
             variables |= self.variables.get(environment, {})
@@ -115,7 +121,9 @@ class Actions:
     def dispatch(self, workflow: str, ref: str = "") -> None:
         """Start a workflow by hand."""
         ref = f"refs/heads/{ref or self.repo.default_branch}"
-        self._start(f"workflow_dispatch {workflow}", Trigger("workflow_dispatch", ref, self.repo.refs[ref]), {})
+        self._start(
+            f"workflow_dispatch {workflow}", Trigger("workflow_dispatch", ref, self.repo.refs[ref]), {}
+        )
 
     def forget(self) -> None:
         """Let what happened until now start nothing."""
@@ -130,7 +138,11 @@ class Actions:
                 return
             one = self._waiting.pop(0)
             fresh = Trigger(
-                one.trigger.event, one.trigger.ref, one.trigger.commit, one.trigger.payload, one.trigger.inputs
+                one.trigger.event,
+                one.trigger.ref,
+                one.trigger.commit,
+                one.trigger.payload,
+                one.trigger.inputs,
             )
             self.runs.append(Ran(one.workflow, fresh, self._runner.run(one.text, fresh)))
         raise AssertionError("it never came to rest: " + ", ".join(one.workflow for one in self.runs))
@@ -211,5 +223,6 @@ def _matches(patterns: list[str] | None, branch: str) -> bool:
     if patterns is None:
         return True
     return any(
-        re.fullmatch(re.escape(one).replace(r"\*\*", ".*").replace(r"\*", "[^/]*"), branch) for one in patterns
+        re.fullmatch(re.escape(one).replace(r"\*\*", ".*").replace(r"\*", "[^/]*"), branch)
+        for one in patterns
     )

@@ -26,7 +26,7 @@ from tests.github.state import App, Issue, Pull, Repo, Token, User, World
 
 T = TypeVar("T")
 DOCS = "https://docs.github.com/rest"
-_WIDE = frozenset({"ref", "branch", "basehead", "name", "environment_name"})
+_WIDE = frozenset({"ref", "branch", "basehead", "name", "environment_name", "path"})
 """Parameters that may hold slashes."""
 
 

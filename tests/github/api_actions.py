@@ -8,6 +8,7 @@ Example: ``POST /repos/acme/bus/actions/workflows/gitbus.yml/dispatches`` with `
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 from tests.github.api import Answer, Call, invalid, not_found, reads, route, unprocessable, writes
@@ -28,7 +29,9 @@ def dispatch(call: Call) -> Answer:
         not_found()
     ref = f"refs/heads/{str(call.given('ref', '')).removeprefix('refs/heads/')}"
     if ref not in repo.refs:
-        unprocessable(f"No ref found for: {call.given('ref')}", message=f"No ref found for: {call.given('ref')}")
+        unprocessable(
+            f"No ref found for: {call.given('ref')}", message=f"No ref found for: {call.given('ref')}"
+        )
     inputs = call.given("inputs") or {}
     known = Actor(call.actor.login)  # whoever it is, a dispatch starts a run
     happen(call.world, f"workflow_dispatch {name}", repo, known, ref=ref, sha=repo.refs[ref])
@@ -91,6 +94,39 @@ def combined_status(call: Call) -> Answer:
             "repository": call.shapes.simple_repo(call.repo),
             "commit_url": f"{base}/commits/{sha}",
             "url": f"{base}/commits/{sha}/status",
+        }
+    )
+
+
+@route("GET", f"{REPO}/contents/{{path}}", reads("contents"))
+def get_file(call: Call) -> Answer:
+    """A file on a branch."""
+    repo, path = call.repo, call.parameters["path"]
+    commit = repo.refs.get(f"refs/heads/{call.query.get('ref', repo.default_branch)}")
+    if commit is None or not repo.git.ok("cat-file", "-e", f"{commit}:{path}"):
+        not_found()
+    sha = repo.git.run("rev-parse", f"{commit}:{path}")
+    data = base64.b64encode((repo.git.run("cat-file", "blob", sha)).encode()).decode()
+    base = f"{call.shapes.api}/repos/{repo.full_name}"
+    links = {
+        "self": f"{base}/contents/{path}",
+        "git": f"{base}/git/blobs/{sha}",
+        "html": f"{call.shapes.web}/{path}",
+    }
+    return Answer(
+        {
+            "type": "file",
+            "encoding": "base64",
+            "size": int(repo.git.run("cat-file", "-s", sha)),
+            "name": path.rpartition("/")[2],
+            "path": path,
+            "content": data,
+            "sha": sha,
+            "url": links["self"],
+            "git_url": links["git"],
+            "html_url": links["html"],
+            "download_url": links["html"],
+            "_links": links,
         }
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.github.api import Answer, Call, Fault, invalid, not_found, reads, route, unprocessable, writes
+from tests.github.api import Answer, Call, Fault, invalid, not_found, reads, route, writes
 from tests.github.api_repos import REPO
 from tests.github.rights import role_of
 from tests.github.shapes import Json, iso, node
@@ -76,11 +76,11 @@ def set_environment(call: Call) -> Answer:
     name, body = call.parameters["environment_name"], call.body or {}
     policy = body.get("deployment_branch_policy")
     if not call.repo.plan_has_rules and (policy or body.get("reviewers") or body.get("wait_timer")):
-        unprocessable(
-            "Failed to create the environment protection rule. Please ensure the billing plan supports it."
+        raise Fault(
+            422, "Failed to create the environment protection rule. Please ensure the plan supports it."
         )
     if policy and policy["protected_branches"] == policy["custom_branch_policies"]:
-        unprocessable("protected_branches and custom_branch_policies cannot have the same value")
+        raise Fault(422, "protected_branches and custom_branch_policies cannot have the same value")
     known = call.repo.environments.get(name)
     one = known or Environment(call.world.id(), name, call.world.now())
     [call.world.id() for _ in range(3)]  # the numbers of its protection rules

@@ -44,7 +44,8 @@ class _Parser:
         text = text.strip()
         while at < len(text):
             match = TOKEN.match(text, at)
-            assert match and match.lastgroup, f"no expression: {text[at:]!r}"
+            assert match is not None, f"no expression: {text[at:]!r}"
+            assert match.lastgroup is not None
             found.append((match.lastgroup, match[match.lastgroup]))
             at = match.end()
         return found
@@ -145,12 +146,12 @@ class _Parser:
         return functions[name](*arguments)
 
 
-def evaluate(text: str, contexts: Mapping[str, Any], status: Status = Status()) -> Any:  # noqa: B008
+def evaluate(text: str, contexts: Mapping[str, Any], status: Status = Status()) -> Any:
     """Return what an expression (without its braces) is worth."""
     return _Parser(text, contexts, status).whole()
 
 
-def filled(value: Any, contexts: Mapping[str, Any], status: Status = Status()) -> Any:  # noqa: B008
+def filled(value: Any, contexts: Mapping[str, Any], status: Status = Status()) -> Any:
     """Return a value of the YAML with its expressions evaluated; one that is all there is keeps its type."""
     if isinstance(value, Mapping):
         return {key: filled(one, contexts, status) for key, one in value.items()}
@@ -158,9 +159,9 @@ def filled(value: Any, contexts: Mapping[str, Any], status: Status = Status()) -
         return [filled(one, contexts, status) for one in value]
     if not isinstance(value, str):
         return value
-    if alone := re.fullmatch(INSIDE, value.strip()):
-        if "${{" not in alone[1]:
-            return evaluate(alone[1], contexts, status)
+    alone = re.fullmatch(INSIDE, value.strip())
+    if alone and "${{" not in alone[1]:
+        return evaluate(alone[1], contexts, status)
     return INSIDE.sub(lambda found: shown(evaluate(found[1], contexts, status)), value)
 
 

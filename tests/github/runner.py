@@ -13,25 +13,21 @@ Example::
 
 from __future__ import annotations
 
-import base64
 import itertools
 import os
 import re
 import shlex
 import shutil
 import subprocess
-import sys
-import sysconfig
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
 import yaml
 
-from gitbus import __version__
 from tests.github.expressions import Status, condition, filled, shown
+from tests.github.used import ACTIONS, basic
 
 BASH = "bash --noprofile --norc -eo pipefail {0}"
 PINNED = re.compile(r"(?P<name>[a-z-]+/[a-z-]+)@[0-9a-f]{40}")
@@ -112,16 +108,16 @@ class Runner:
     Args:
         host: the GitHub.
         folder: where the machines of the jobs go.
-        bin: what every machine has on its path before the system's own: ``python`` and what it installed.
+        programs: what every machine has on its path before the system's own: ``python`` and what it installed.
         environment: variables of every machine, which a test needs (an index of packages).
     """
 
     def __init__(
-        self, host: Host, folder: Path, bin: Path, environment: Mapping[str, str] | None = None
+        self, host: Host, folder: Path, programs: Path, environment: Mapping[str, str] | None = None
     ) -> None:
         self.host = host
         self.folder = folder
-        self.bin = bin
+        self.programs = programs
         self.environment = dict(environment or {})
         self.count = itertools.count(1)
 
@@ -141,7 +137,9 @@ class Runner:
         needs = _needs(job)
         contexts = {
             "github": self._github(trigger, number),
-            "needs": {one: {"result": run.jobs[one].result, "outputs": run.jobs[one].outputs} for one in needs},
+            "needs": {
+                one: {"result": run.jobs[one].result, "outputs": run.jobs[one].outputs} for one in needs
+            },
             "inputs": dict(trigger.inputs),
             "vars": {},
         }
@@ -288,7 +286,7 @@ class Machine:
     def _environment(self, contexts: Mapping[str, Any]) -> dict[str, str]:
         github = contexts["github"]
         system = {
-            "PATH": os.pathsep.join([*reversed(self.paths), str(self.runner.bin), "/usr/bin", "/bin"]),
+            "PATH": os.pathsep.join([*reversed(self.paths), str(self.runner.programs), "/usr/bin", "/bin"]),
             "HOME": str(self.root / "home"),
             "LANG": "C.UTF-8",
             "USER": "runner",
@@ -325,7 +323,8 @@ class Machine:
     def _composite(self, where: Path, name: str, given: dict[str, str], contexts: dict[str, Any]) -> Step:
         """Run a composite action: its steps see its inputs and nothing of the job's secrets."""
         action = yaml.safe_load((where / "action.yml").read_text("utf-8"))
-        inputs = {key: given.get(key, shown(one.get("default"))) for key, one in action["inputs"].items()}
+        defaults = {key: shown(filled(one.get("default"), contexts)) for key, one in action["inputs"].items()}
+        inputs = defaults | given
         for key, one in action["inputs"].items():
             assert not one.get("required") or key in given, f"{key} is required"
         own: dict[str, Any] = {**contexts, "inputs": inputs, "steps": {}}
@@ -338,7 +337,9 @@ class Machine:
             if not condition(step.get("if"), inner, Status(all(one.result == "success" for one in told))):
                 continue
             done = (
-                self._uses(step, name, inner) if "uses" in step else self._run(step, name, inner, step["shell"])
+                self._uses(step, name, inner)
+                if "uses" in step
+                else self._run(step, name, inner, step["shell"])
             )
             told.append(done)
             if "id" in step:
@@ -351,7 +352,7 @@ class Machine:
 
     def git(self, *arguments: str, token: str = "") -> str:
         """Run git in the workspace, with a token that stands in no file."""
-        login = [] if not token else ["-c", f"http.extraHeader=Authorization: Basic {_basic(token)}"]
+        login = [] if not token else ["-c", f"http.extraHeader=Authorization: Basic {basic(token)}"]
         done = subprocess.run(
             ["git", *login, *arguments],
             cwd=self.work,
@@ -363,84 +364,6 @@ class Machine:
 
 
 _FILES = ("GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STEP_SUMMARY")
-
-
-def _basic(token: str) -> str:
-    return base64.b64encode(f"x-access-token:{token}".encode()).decode()
-
-
-# --- actions
-
-
-def _checkout(machine: Machine, given: Mapping[str, str]) -> None:
-    """actions/checkout: the commit that started the run, with the history that was asked for."""
-    token = given.get("token") or machine.contexts["github"]["token"]
-    host, trigger = machine.runner.host, machine.trigger
-    machine.git("init", "--quiet", "--initial-branch=checkout-none")
-    machine.git("remote", "add", "origin", f"{host.web}/{host.repository}")
-    options = [f"--filter={given['filter']}"] if given.get("filter") else []
-    if given.get("fetch-depth") == "0":
-        refs = ["+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*"]
-    else:
-        options += [f"--depth={given.get('fetch-depth') or 1}"]
-        refs = [f"+{trigger.commit}:refs/remotes/origin/checkout"]
-    if options and options[0].startswith("--filter"):
-        machine.git("config", "remote.origin.promisor", "true")
-        machine.git("config", "remote.origin.partialclonefilter", given["filter"])
-    machine.git("fetch", "--quiet", "--no-tags", *options, "origin", *refs, token=token)
-    if trigger.ref.startswith("refs/heads/"):
-        branch = trigger.ref.removeprefix("refs/heads/")
-        machine.git("checkout", "--quiet", "-B", branch, trigger.commit, token=token)
-        if given.get("fetch-depth") == "0":
-            machine.git("branch", "--quiet", f"--set-upstream-to=origin/{branch}")
-    else:
-        machine.git("fetch", "--quiet", "origin", trigger.commit, token=token)
-        machine.git("checkout", "--quiet", "--detach", trigger.commit, token=token)
-    if given.get("persist-credentials", "true") != "false":
-        machine.git("config", "http.extraHeader", f"Authorization: Basic {_basic(token)}")
-
-
-def _setup_python(machine: Machine, given: Mapping[str, str]) -> None:
-    """actions/setup-python: the machine has one already."""
-    assert given["python-version"]
-    assert (machine.runner.bin / "python").exists()
-
-
-def _app_token(machine: Machine, given: Mapping[str, str]) -> dict[str, str]:
-    """actions/create-github-app-token: an installation token with the rights that are asked for."""
-    rights = {
-        key.removeprefix("permission-").replace("-", "_"): value
-        for key, value in given.items()
-        if key.startswith("permission-")
-    }
-    return {"token": machine.runner.host.app_token(given["app-id"], given["private-key"], rights)}
-
-
-def _upload(machine: Machine, given: Mapping[str, str]) -> None:
-    """actions/upload-artifact."""
-    target = machine.artifacts / given["name"]
-    source = Path(given["path"])
-    files = [path for path in source.rglob("*") if path.is_file()]
-    assert files or given.get("if-no-files-found") == "ignore"
-    for path in files:
-        to = target / path.relative_to(source)
-        to.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, to)
-
-
-def _download(machine: Machine, given: Mapping[str, str]) -> None:
-    """actions/download-artifact: every one that matches, each into a folder of its name."""
-    for artifact in sorted(machine.artifacts.glob(given["pattern"])):
-        shutil.copytree(artifact, Path(given["path"]) / artifact.name)
-
-
-ACTIONS: Mapping[str, Callable[[Machine, Mapping[str, str]], dict[str, str] | None]] = {
-    "actions/checkout": _checkout,
-    "actions/setup-python": _setup_python,
-    "actions/create-github-app-token": _app_token,
-    "actions/upload-artifact": _upload,
-    "actions/download-artifact": _download,
-}
 
 
 # --- reading workflows
@@ -493,51 +416,3 @@ def _values(file: Path) -> dict[str, str]:
         else:
             assert not line, f"no output: {line}"
     return found
-
-
-IMAGE = """#!/bin/sh
-if [ "$1 $2 $3" = "-m pip install" ]; then
-    for wanted; do :; done
-    [ "$wanted" = "gitbus=={version}" ] && exit 0
-    echo "this machine has gitbus {version}, not $wanted" >&2 && exit 1
-fi
-PYTHONPATH="{root}" exec "{python}"{words} "$@"
-"""
-
-
-def image(folder: Path) -> Path:
-    """Make the programs of a machine that has gitbus already, as it stands here: nothing is installed on it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    root = Path(__file__).resolve().parents[2]
-    programs = {"python": "", "gitbus": " -m gitbus", "gitbus-askpass": " -m gitbus.askpass"}
-    for name, words in programs.items():
-        script = folder / name
-        text = IMAGE.format(version=__version__, root=root, python=sys.executable, words=words)
-        script.write_text(text, "utf-8")
-        script.chmod(0o755)
-    return folder
-
-
-def bare_image(folder: Path) -> tuple[Path, dict[str, str]]:
-    """Make a machine with Python and what gitbus needs, and an index that holds gitbus as a wheel.
-
-    Returns:
-        The machine's programs, and the variables that make pip use the index.
-    """
-    root = Path(__file__).resolve().parents[2]
-    wheels, venv = folder / "wheels", folder / "venv"
-    options = ["--no-build-isolation"] if find_spec("hatchling") else []
-    _quietly(sys.executable, "-m", "pip", "wheel", "--no-deps", *options, "--wheel-dir", str(wheels), str(root))
-    _quietly(sys.executable, "-m", "venv", str(venv))
-    own = Path(sysconfig.get_path("purelib", vars={"base": str(venv), "platbase": str(venv)}))
-    shared = folder / "shared"
-    shared.mkdir()
-    for path in Path(sysconfig.get_path("purelib")).iterdir():
-        if "gitbus" not in path.name and not path.name.startswith(("pip", "_distutils", "__pycache__")):
-            (shared / path.name).symlink_to(path)
-    (own / "shared.pth").write_text(f"{shared}\n", "utf-8")
-    return venv / "bin", {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)}
-
-
-def _quietly(*words: str) -> None:
-    subprocess.run(words, check=True, capture_output=True)

@@ -105,6 +105,11 @@ class Story:
         """The repository."""
         return self.actions.repo
 
+    @property
+    def refs(self) -> dict[str, str]:
+        """What the API takes for the repository's refs."""
+        return self.repo.refs
+
     def messages(self) -> list[bytes]:
         """Return what was delivered."""
         new = self.mail / "new"
@@ -140,7 +145,14 @@ class Story:
 MakeStory = Callable[..., Story]
 
 
-def begin(github: GitHub, folder: Path, actions: Callable[[], Actions], *options: str, branch: str = "main") -> Story:
+def begin(
+    github: GitHub,
+    folder: Path,
+    actions: Callable[[], Actions],
+    *options: str,
+    branch: str = "main",
+    applied: bool = True,
+) -> Story:
     """Make a repository and a bus in it, with Ada as its approver; nothing runs there yet.
 
     Args:
@@ -149,6 +161,7 @@ def begin(github: GitHub, folder: Path, actions: Callable[[], Actions], *options
         actions: makes the repository's Actions.
         options: further options of ``gitbus init``.
         branch: the bus's branch; another than ``main`` stands beside a project.
+        applied: what can be made through the API is made.
     """
     ada = github.user("ada", email="ada@acme.example")
     github.repo(REPO, roles={"ada": "admin"})
@@ -161,7 +174,9 @@ def begin(github: GitHub, folder: Path, actions: Callable[[], Actions], *options
         options = ("--branch", branch, *options)
     else:
         options = ("--hub", github.remote(REPO, token), *options)
-    made.gitbus("init", ".", "--github", "--approver", f"ada:{ada.id}", "--apply", *options)
+    made.gitbus(
+        "init", ".", "--github", "--approver", f"ada:{ada.id}", *options, *(["--apply"] if applied else [])
+    )
     if branch != "main":
         made.git("fetch", "--quiet", "origin")
         made.git("switch", "--quiet", "--create", "the-bus", "--track", f"origin/{branch}")

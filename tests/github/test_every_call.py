@@ -153,6 +153,7 @@ def _is_of_actions(template: str) -> bool:
         template.startswith("/repos/{owner}/{repo}/actions/w")
         or "status" in template
         or "variables" in template
+        or "/contents/" in template
     )
 
 

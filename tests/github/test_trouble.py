@@ -151,7 +151,9 @@ def test_without_a_token_nobody_knows_which_bus_is_in_force(office: Office) -> N
     office.sending()
     office.github.browser("ada").merge(REPO, office.number())
     with office.bus("sender", GH_TOKEN="") as bus:
-        assert "only GitHub knows" in bus.bus_problems()[0]["message"] or "no token" in str(bus.bus_problems())
+        assert "only GitHub knows" in bus.bus_problems()[0]["message"] or "no token" in str(
+            bus.bus_problems()
+        )
         with pytest.raises(Unreachable) as unreachable, bus.sender({}) as sender:
             sender.round()
     assert unreachable.value.rule == "unasked"

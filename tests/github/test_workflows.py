@@ -9,10 +9,17 @@ import pytest
 
 from tests.github.actions import Actions
 from tests.github.hub import GitHub
-from tests.github.runner import bare_image
+from tests.github.images import bare_image
+from tests.github.runner import Runner, Trigger, parsed
 from tests.github.story import APP_RIGHTS, REPO, MakeStory, Story, begin, furnish
 
 ITEM = "news.write.news"
+NOSY = """\
+seen=$(cat /proc/[0-9]*/environ 2> /dev/null | tr '\\0' '\\n' | grep -ao 'gh[ps]_[0-9a-f]*' | sort -u)
+seen="$seen $(grep -rhao 'gh[ps]_[0-9a-f]*' "$1" 2> /dev/null | sort -u)"
+printf 'status: ok\\nconfidence: 0.9\\noutputs: {text: it is out., seen: "%s"}\\n' "$(echo $seen)" > "$GITBUS_RESULT"
+"""
+"""A worker that looks for tokens in every process that it may see, and below a folder."""
 RESULT = 'printf "status: ok\\nconfidence: 0.9\\noutputs: {text: it is out.}\\n" > "$GITBUS_RESULT"'
 WRITER: dict[str, Any] = {"capabilities": ["write"], "ci": True, "run": ["sh", "-c", RESULT]}
 GATHERER: dict[str, Any] = {"capabilities": ["gather"], "ci": True, "run": ["echo", "three commits"]}
@@ -51,7 +58,9 @@ def make_story(github: GitHub, tmp_path: Path, isolated: Path) -> MakeStory:
 
     def make(*options: str, branch: str = "main", image: tuple[Path, dict[str, str]] | None = None) -> Story:
         path, env = image or (None, {})
-        return begin(github, tmp_path, lambda: Actions(github, REPO, tmp_path, env, path), *options, branch=branch)
+        return begin(
+            github, tmp_path, lambda: Actions(github, REPO, tmp_path, env, path), *options, branch=branch
+        )
 
     return make
 
@@ -66,12 +75,23 @@ def attested(story: Story) -> None:
     assert receipt["approval"]["people"] == ["ada"]
 
 
+def test_a_task_is_given_out_done_and_taken(make_story: MakeStory) -> None:
+    """The first part of the story: two jobs that conduct, and between them one that may not push."""
+    story = make_story()
+    furnish(story, {"gatherer": GATHERER})
+    story.goal("apiVersion: gitbus/v1\nkind: Goal\nid: news\ntasks:\n  gather: {capability: gather}\n")
+    assert story.jobs() == ["conduct", "work", "absorb"], story.told()
+    assert story.show("goals/news/report.yaml")["outputs"] == {"gather": {"text": "three commits"}}
+
+
+@pytest.mark.long
 def test_a_goal_comes_to_its_receipt(make_story: MakeStory) -> None:
     story = make_story()
     furnish(story, {"writer": WRITER})
     story.goal(SHORT)
     assert story.jobs() == ["conduct", "work", "absorb", "check"]
-    (pull,) = story.repo.pulls.values()
+    (number,) = story.open_pulls()
+    pull = story.repo.pulls[number]
     assert [one["context"] for one in story.repo.actions["statuses"][pull.head]] == ["gitbus/check"]
     story.merge()
     assert {"relay", "conduct", "send", "again"} == set(story.jobs()[4:])
@@ -86,7 +106,9 @@ def test_from_nothing_with_what_pip_installs(make_story: MakeStory, tmp_path: Pa
     story = make_story(image=bare_image(tmp_path / "image"))
     head = {"apiVersion": "gitbus/v1", "kind": "Worker"}
     workers = {"gatherer": GATHERER, "writer": WRITER}
-    story.commit({f"workers/{id}.yaml": {**head, "id": id, **one} for id, one in workers.items()}, "Workers")
+    story.commit(
+        {f"workers/{name}.yaml": {**head, "id": name, **one} for name, one in workers.items()}, "Workers"
+    )
     story.actions.settle()
     channel = {"transport": "maildir", "path": str(story.mail), "from": ["Acme News <news@acme.example>"]}
     story.decide("channels", {"news": channel})
@@ -102,7 +124,7 @@ def test_from_nothing_with_what_pip_installs(make_story: MakeStory, tmp_path: Pa
 
 
 def become_app(story: Story) -> None:
-    """Make the App that the SETUP.md asks for, and put its number and key where it says."""
+    """Make the App that SETUP.md asks for, and put its number and key where it says."""
     app = story.github.app("acme-bus", APP_RIGHTS, {REPO})
     for environment in ("gitbus-conduct", "gitbus-send"):
         story.actions.secrets[environment] = {"GITBUS_APP_KEY": app.key}
@@ -129,11 +151,88 @@ def test_with_an_app(make_story: MakeStory) -> None:
 
 
 @pytest.mark.long
-def test_beside_a_project(make_story: MakeStory) -> None:
-    """The bus on a branch of its own: what is scheduled starts from the default branch's stub."""
+def test_beside_a_project(make_story: MakeStory, tmp_path: Path) -> None:
+    """The bus on a branch of its own: what is scheduled starts there by the stub on the default branch."""
     story = make_story(branch="gitbus/bus")
-    stub = story.repo.git.run("show", "refs/heads/gitbus/bus:.github/default-branch/gitbus.yml")
+    furnish(story, {"writer": {**WRITER, "run": ["sh", "-c", NOSY, "sh", str(tmp_path / "machines")]}})
+    name = ".github/workflows/gitbus.yml"
+    stub = story.repo.git.run("show", f"refs/heads/gitbus/bus:{name}".replace("workflows", "default-branch"))
+    story.git("switch", "--quiet", "main")
+    story.commit({name: stub + "\n"}, "Start gitbus on its branch", to="main")
+    story.git("switch", "--quiet", "the-bus")
+    (tmp_path / "goal.yaml").write_text(SHORT, "utf-8")
+    story.gitbus("goal", "add", "../goal.yaml")
+    story.actions.forget()  # a push that started nothing
+    story.actions.schedule()
+    story.actions.settle()
+    assert story.jobs() == ["relay", "conduct", "work", "absorb", "check"], story.told()
+    story.merge()
+    attested(story)
+    assert tokens_seen(story), "the worker looked, and there was something to see"
+    for rights in tokens_seen(story):
+        assert rights == {"metadata": "read", "contents": "read"}
+
+
+def tokens_seen(story: Story) -> list[dict[str, str]]:
+    """Return the rights of every token that the worker saw."""
+    words = story.show("goals/news/results/write.yaml")["outputs"]["seen"].split()
+    return [story.github.rights(word) for word in words if word in story.github.world.tokens]
+
+
+@pytest.mark.long
+def test_closed_without_a_merge(make_story: MakeStory) -> None:
+    story = make_story()
     furnish(story, {"writer": WRITER})
-    print(story.git("log","--graph","--all","--oneline"), story.gitbus("status", "--json"))
     story.goal(SHORT)
-    assert story.jobs() == ["conduct", "work", "absorb", "check", "again"] or story.jobs()
+    (number,) = story.open_pulls()
+    story.github.browser("ada").comment(REPO, number, "Not this week")
+    story.github.browser("ada").close(REPO, number)
+    before = len(story.actions.runs)
+    story.actions.settle()
+    assert story.jobs(before) == ["relay", "conduct"]
+    item = story.show(f"outbox/{ITEM}/item.yaml")
+    assert (item["state"], item["reason"]) == (
+        "rejected",
+        f"ada closed pull request #{number}: Not this week",
+    )
+
+
+@pytest.mark.long
+def test_a_pull_request_with_a_broken_record(make_story: MakeStory) -> None:
+    story = make_story()
+    furnish(story, {})
+    story.commit(
+        {"goals/a/goal.yaml": "apiVersion: gitbus/v1\nkind: Goal\nid: a\ntasks: {}\nx: 1\n"},
+        "A goal",
+        to="idea",
+    )
+    story.github.browser("ada").open(REPO, "idea")
+    story.actions.settle()
+    (run,) = [one.run for one in story.actions.runs if one.workflow == "gitbus-check.yml"]
+    assert run.jobs["check"].result == "failure"
+    assert "::error file=goals/a/goal.yaml,line=5," in run.jobs["check"].text
+    assert "goals/a/goal.yaml" in run.jobs["check"].summary
+
+
+def test_rounds_are_bounded(make_story: MakeStory, tmp_path: Path) -> None:
+    story = make_story()
+    workflow = parsed(story.repo.git.run("show", "main:.github/workflows/gitbus.yml"))
+    again = {key: one for key, one in workflow["jobs"]["again"].items() if key not in ("if", "needs")}
+    runner = Runner(story.actions, tmp_path / "more", tmp_path / "bin")
+    results = {}
+    for number in ("", "0", "19", "20", "7;id", "999"):
+        before = len(story.github.world.happened)
+        trigger = Trigger(
+            "workflow_dispatch", "refs/heads/main", story.refs["refs/heads/main"], {}, {"round": number}
+        )
+        job = runner.run({**workflow, "jobs": {"again": again}}, trigger).jobs["again"]
+        results[number] = (job.result, len(story.github.world.happened) - before)
+    assert story.repo.actions["inputs"] == [{"round": "1"}, {"round": "1"}, {"round": "20"}]
+    assert results == {
+        "": ("success", 1),
+        "0": ("success", 1),
+        "19": ("success", 1),
+        "20": ("success", 0),
+        "7;id": ("failure", 0),
+        "999": ("failure", 0),
+    }

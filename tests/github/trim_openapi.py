@@ -26,6 +26,8 @@ PACKAGE, RELEASE = "@octokit/openapi", "23.0.2"
 MEMBER = "package/generated/api.github.com.json"
 VERSION = "2022-11-28"
 FILE = Path(__file__).with_name(f"api-{VERSION}.json.gz")
+HEADER = FILE.with_name(f"api-{VERSION}.txt")
+"""Says what the file is, for it cannot itself be read; with the licence of the package."""
 
 MADE = (
     f"Made by tests/github/trim_openapi.py from {MEMBER} of the npm package {PACKAGE} {RELEASE}, which is"
@@ -105,7 +107,9 @@ OPERATIONS: dict[str, str] = {
 SAID_ONLY = frozenset({"description", "summary", "example", "examples", "title", "externalDocs", "tags"})
 """What only tells people something; a property may have such a name, and stays."""
 
-NAMED = frozenset({"properties", "patternProperties", "schemas", "parameters", "responses", "headers", "paths"})
+NAMED = frozenset(
+    {"properties", "patternProperties", "schemas", "parameters", "responses", "headers", "paths"}
+)
 """Whose keys are names, not keywords."""
 
 
@@ -188,22 +192,31 @@ def packed(description: dict[str, Any]) -> bytes:
     return gzip.compress(json.dumps(description, separators=(",", ":")).encode(), 9, mtime=0)
 
 
-def fetched(folder: Path) -> dict[str, Any]:
-    """Return the description that the package holds; npm fetches it into a folder and proves its checksum."""
+def fetched(folder: Path) -> tuple[dict[str, Any], str]:
+    """Return the description that the package holds, and its licence.
+
+    npm fetches the package into a folder and proves its checksum.
+    """
     command = ["npm", "pack", "--silent", "--pack-destination", str(folder), f"{PACKAGE}@{RELEASE}"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     (package,) = folder.glob("*.tgz")
     with tarfile.open(package) as archive:
-        member = archive.extractfile(MEMBER)
-        assert member is not None
-        found: dict[str, Any] = json.load(member)
-        return found
+        return json.loads(_member(archive, MEMBER)), _member(archive, "package/LICENSE").decode()
+
+
+def _member(archive: tarfile.TarFile, name: str) -> bytes:
+    found = archive.extractfile(name)
+    if found is None:
+        raise FileNotFoundError(name)
+    return found.read()
 
 
 def main() -> None:
-    """Fetch the package and write the file."""
+    """Fetch the package and write the files."""
     with tempfile.TemporaryDirectory() as folder:
-        FILE.write_bytes(packed(trimmed(fetched(Path(folder)))))
+        whole, licence = fetched(Path(folder))
+    FILE.write_bytes(packed(trimmed(whole)))
+    HEADER.write_text(f"{FILE.name}\n\n{MADE}\n\n{licence}")
 
 
 if __name__ == "__main__":

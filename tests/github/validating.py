@@ -97,7 +97,7 @@ def exchange_of(request: requests.PreparedRequest, response: requests.Response) 
         path=url.path.removeprefix(OWN),
         query=dict(parse_qsl(url.query, keep_blank_values=True)),
         body=_parsed(request.body),
-        sent={name.lower(): value for name, value in request.headers.items()},
+        sent={name.lower(): str(value) for name, value in request.headers.items()},
         status=response.status_code,
         headers={name.lower(): value for name, value in response.headers.items()},
         answer=_parsed(response.content),
@@ -108,7 +108,9 @@ def hook(monkeypatch: pytest.MonkeyPatch, validating: Validating) -> None:
     """Let all calls of this process pass a check, until the test ends."""
     send = requests.Session.send
 
-    def checked(session: requests.Session, request: requests.PreparedRequest, **more: Any) -> requests.Response:
+    def checked(
+        session: requests.Session, request: requests.PreparedRequest, **more: Any
+    ) -> requests.Response:
         response = send(session, request, **more)
         validating.passed(request, response)
         return response
@@ -128,7 +130,7 @@ def validated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     assert validating.problems == [], "an exception was swallowed that told of these"
 
 
-def _parsed(data: bytes | str | None | Any) -> Any:
+def _parsed(data: Any) -> Any:
     if not data:
         return None
     try:

@@ -89,7 +89,7 @@ def test_an_item_that_goes_once_something_was_archived(tmp_path: Path) -> None:
             },
         )
         vandalise(bus, {paths.item_folder(ITEM): None})
-        nothing_to_object(bus, "item-removed")
+        nothing_to_object(bus, "item-removed", "unproved-edit")  # the archive was made up
 
 
 def test_what_is_archived_stays(tmp_path: Path) -> None:

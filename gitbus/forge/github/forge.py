@@ -9,7 +9,8 @@ Example: ``GitHub(Client(place, token), "main", store).hear(board, refs)``.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from gitbus.board import Board
@@ -21,6 +22,7 @@ from gitbus.forge.github.asking import Asking
 from gitbus.forge.github.client import Client
 from gitbus.forge.github.hearing import Hearing
 from gitbus.forge.github.keeping import Keeping
+from gitbus.forge.github.noticing import Noticing
 from gitbus.forge.github.pulls import Pull, Pulls
 from gitbus.forge.github.texts import GitHubTexts
 from gitbus.history import Oid
@@ -58,6 +60,7 @@ class GitHub:
         self.acting = Acting(self.pulls)
         self.hearing = Hearing(self.pulls)
         self.keeping = Keeping(self.pulls, GitHubTexts(client.place, store), store, self._trouble)
+        self.noticing = Noticing(client)
         self._pause = pause
         self._looked: tuple[float, Mapping[str, Oid]] = (-pause, {})
         self._shown: dict[str, Pull] | None = None
@@ -83,14 +86,19 @@ class GitHub:
         """Do the next few things that make what is shown what it shall be; say whether anything was done."""
         if self._shown is None:
             return False
-        try:
-            done = self.keeping.keep(view, self._shown, self.hearing)
-        except (Unreachable, Refused) as error:
-            self._trouble(str(error))
-            done = False
+        done = self._bearing(partial(self.keeping.keep, view, self._shown, self.hearing))
+        done = self._bearing(partial(self.noticing.keep, view.board, view.now)) or done
         if not done:
             self._looked = (time.monotonic(), self._heard)
         return done
+
+    def _bearing(self, step: Callable[[], bool]) -> bool:
+        """Do something on GitHub; what it refuses is told and stops nothing."""
+        try:
+            return step()
+        except (Unreachable, Refused) as error:
+            self._trouble(str(error))
+            return False
 
     def close(self) -> None:
         """End the connections."""

@@ -125,11 +125,11 @@ def _reason(task: Task) -> str:
 
 def _attempts(board: Board, part: GoalBoard, task: Task) -> Iterator[str]:
     """Yield the last attempts, each with what was wrong with it."""
-    told = [one for letter in views.dead(board, (part.id, task.id)) for one in letter["attempts"]]
+    told = [one for letter in views.dead(board, (part.id, task.id)) for one in letter.attempts]
     for one in told[-MOST:]:
-        rule = f", rule {code(one['rule'])}" if one["rule"] else ""
-        where = f" at {code(one['place'])}" if one["place"] else ""
-        by = f" by {code(one['worker'])}" if one["worker"] else ""
-        yield f"**Attempt {one['attempt']}**{by}: {one['outcome']}{rule}{where}"
-        if one["message"]:
-            yield block(one["message"], most=400)
+        rule = f", rule {code(one.rule)}" if one.rule else ""
+        where = f" at {code(one.place)}" if one.place else ""
+        by = f" by {code(one.worker)}" if one.worker else ""
+        yield f"**Attempt {one.attempt}**{by}: {one.outcome}{rule}{where}"
+        if one.message:
+            yield block(one.message, most=400)

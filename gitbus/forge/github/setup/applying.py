@@ -129,7 +129,7 @@ class _Applying:
 
     def rulesets(self) -> Iterator[Step]:
         """Make the rulesets, and change those of our names that differ."""
-        app = self._app() if self.setting.app else None
+        app = app_number(self.client) if self.setting.app else None
         if self.setting.app and app is None:
             yield Step("left", "who may write", f"set the variable {APP_ID}, then say this again")
         organisation = self.told["owner"]["type"] == "Organization"
@@ -147,17 +147,6 @@ class _Applying:
             return Step("is there", what)
         self.client.send("PUT", f"{self.repo}/rulesets/{number}", wanted)
         return Step("changed", what)
-
-    def _app(self) -> int | None:
-        """Return the App's number, from the variable of the conductor's environment or the repository's."""
-        for where in (f"{self.repo}/environments/{CONDUCT}", f"{self.repo}/actions"):
-            try:
-                value = str(self.client.get(f"{where}/variables/{APP_ID}")["value"]).strip()
-            except GitbusError:
-                continue
-            if value.isdigit():
-                return int(value)
-        return None
 
     # --- settings
 
@@ -187,6 +176,19 @@ class _Applying:
         return self.told["default_branch"] == self.setting.branch and all(
             one["name"] == self.setting.branch or one["name"].startswith(own) for one in branches
         )
+
+
+def app_number(client: Client) -> int | None:
+    """Return the App's number, from the variable of the conductor's environment or the repository's."""
+    repo = client.place.path
+    for where in (f"{repo}/environments/{CONDUCT}", f"{repo}/actions"):
+        try:
+            value = str(client.get(f"{where}/variables/{APP_ID}")["value"]).strip()
+        except GitbusError:
+            continue
+        if value.isdigit():
+            return int(value)
+    return None
 
 
 _CUSTOM = {"protected_branches": False, "custom_branch_policies": True}

@@ -63,7 +63,11 @@ def left(setting: Setting, *, pushed: bool, applied: bool) -> list[str]:
         applied: what can be made through the API was made.
     """
     url = "https://github.com/OWNER/NAME.git"
-    found = [] if pushed else [f"git remote set-url origin {url} && git push --set-upstream origin {setting.branch}"]
+    found = (
+        []
+        if pushed
+        else [f"git remote set-url origin {url} && git push --set-upstream origin {setting.branch}"]
+    )
     if setting.app:
         found.append("make the GitHub App and put GITBUS_APP_ID and GITBUS_APP_KEY in place (SETUP.md, 2)")
     if not applied:

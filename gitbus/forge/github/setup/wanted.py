@@ -15,7 +15,7 @@ from typing import Any
 from gitbus.forge.github.pulls import LABELS
 from gitbus.forge.github.setup.rendering import CONDUCT, SEND, WORK, Setting
 
-MAINTAIN, ADMIN = 2, 5
+MAINTAIN, WRITE, ADMIN = 2, 4, 5
 """The numbers of repository roles in a ruleset's bypass list."""
 
 
