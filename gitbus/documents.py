@@ -336,12 +336,21 @@ class Looked(Part):
     remedy: str | None
 
 
+class Thief(Part):
+    """What somebody could do who got hold of a kind of token, and what he could not."""
+
+    token: str
+    could: tuple[str, ...]
+    could_not: tuple[str, ...]
+
+
 class Doctor(Document):
-    """``gitbus doctor``: ``ok`` where nothing is a problem."""
+    """``gitbus doctor``: ``ok`` where nothing is a problem; ``thieves`` where GitHub was asked."""
 
     kind: Literal["Doctor"] = "Doctor"
     ok: bool
     looked: tuple[Looked, ...]
+    thieves: tuple[Thief, ...] | None
 
 
 class Notice(Document):

@@ -46,16 +46,18 @@ class Health:
     remedy: str = ""
 
 
-def examine(bus: Bus, *, fix: bool = False) -> Iterator[Health]:
+def examine(bus: Bus, *, fix: bool = False, asked: bool = False) -> Iterator[Health]:
     """Yield what was looked at, in order.
 
     Args:
         bus: the bus.
         fix: remove locks that were left behind.
+        asked: the forge is asked as well, so that nothing is said here of what only it knows.
     """
     yield _git()
     yield from _identity(bus)
-    yield from _hub(bus)
+    if not (asked and bus.effective().bus.approval.proof == "github"):
+        yield from _hub(bus)
     yield from _line(bus)
     yield from _clock(bus)
     yield from _flag(bus)
@@ -83,7 +85,9 @@ def _identity(bus: Bus) -> Iterator[Health]:
         yield Health("warning", error.message, error.remedy or "")
         return
     key = making.find_key(bus.folder)
-    if key is None:
+    if key is None and person.github is not None and bus.effective().bus.approval.proof == "github":
+        yield Health("ok", f"you are {person.id} ({', '.join(person.roles)}), by your account on GitHub")
+    elif key is None:
         yield Health(
             "warning", f"you are {person.id}, and git has no signing key here", "set user.signingkey"
         )
@@ -103,7 +107,9 @@ def _hub(bus: Bus) -> Iterator[Health]:
         yield Health(
             "warning",
             f"whether the hub forbids force pushes to {bus.branch} cannot be seen from here",
-            "protect the branch there; gitbus/* has to stay open for forced updates (presence)",
+            "gitbus doctor --github asks GitHub"
+            if bus.effective().bus.approval.proof == "github"
+            else "protect the branch there; gitbus/* has to stay open for forced updates (presence)",
         )
         return
     git = bus.hub.git

@@ -208,7 +208,6 @@ def _is_bus(folder: Path) -> bool:
 def _renew(folder: Path, *, app: bool) -> Setting:
     """Write the files for GitHub anew into a clone's working tree, for its user to commit."""
     from gitbus.bus import Bus
-    from gitbus.effects import effect
     from gitbus.forge.github.setup.beginning import files, setting_of, superfluous
     from gitbus.hub import find_clone
 
@@ -221,15 +220,31 @@ def _renew(folder: Path, *, app: bool) -> Setting:
     setting = setting_of(
         board.bus, board.workers, branch=branch, root=root, app=app, default=_default_branch(folder)
     )
-    for path, data in files(setting).items():
-        target = top / path
-        effect("file-write", str(target))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
-    for path in superfluous(setting):
-        (top / path).unlink(missing_ok=True)
-    say(f"[green]wrote[/] what {safe(board.bus.name)} holds for GitHub; commit it when it is as you want it")
+    wanted: dict[str, bytes | None] = {**files(setting), **dict.fromkeys(superfluous(setting))}
+    changed = [path for path, data in wanted.items() if _write(top / path, data)]
+    for path in changed:
+        say(f"[green]{'wrote' if wanted[path] is not None else 'removed':<9}[/] {safe(path)}")
+    note(
+        "look at it with git diff, then commit and push it"
+        if changed
+        else "the files for GitHub are as they shall be"
+    )
     return setting
+
+
+def _write(path: Path, data: bytes | None) -> bool:
+    """Make a file hold what it shall, or be gone; say whether that changed anything."""
+    from gitbus.effects import effect
+
+    if (path.read_bytes() if path.is_file() else None) == data:
+        return False
+    effect("file-write", str(path))
+    if data is None:
+        path.unlink()
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return True
 
 
 def _default_branch(folder: Path) -> str | None:

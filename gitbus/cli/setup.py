@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,9 +13,10 @@ from gitbus.cli.output import note, print_json, raw, safe, say
 from gitbus.errors import Misuse, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
-    from gitbus.bus import Bus
+    from gitbus.forge.github.setup.examining import Found
+    from gitbus.forge.github.setup.powers import Power
     from gitbus.health import Health
 
 
@@ -55,38 +55,54 @@ def doctor(
 
     Example: gitbus doctor
     """
-    from gitbus.documents import Doctor, Looked
+    from gitbus.documents import Doctor, Looked, Thief
     from gitbus.health import examine
 
     with the_bus() as bus:
         if accept:
             say(safe(bus.accept_history().subject))
             return
-        found = []
-        for one in chain(examine(bus, fix=fix), _github(bus) if github else ()):
+        found: list[Health | Found] = []
+        powers: Sequence[Power] = ()
+        for one in examine(bus, fix=fix, asked=github):
             found.append(one)
-            if not as_json:
-                _show_health(one)
+            _show_health(one, quiet=as_json)
+        if github:
+            from gitbus.forge.github.setup.visiting import visit
+
+            there = visit(bus)
+            powers = there.powers
+            for told in there.found:
+                found.append(told)
+                _show_health(told, quiet=as_json)
     ok = all(one.level != "problem" for one in found)
     if as_json:
         looked = (Looked(level=one.level, what=one.what, remedy=one.remedy or None) for one in found)
-        print_json(Doctor(ok=ok, looked=tuple(looked)))
+        thieves = (Thief(token=one.token, could=one.can, could_not=one.cannot) for one in powers)
+        print_json(Doctor(ok=ok, looked=tuple(looked), thieves=tuple(thieves) if github else None))
+    else:
+        _show_powers(powers)
     if not ok:
         raise typer.Exit(1)
 
 
-def _show_health(one: Health) -> None:
+def _show_health(one: Health | Found, *, quiet: bool) -> None:
+    if quiet:
+        return
     colour = {"ok": "green", "warning": "yellow", "problem": "red"}[one.level]
     remedy = f"\n         [dim]→[/] {safe(one.remedy)}" if one.remedy else ""
     say(f"[{colour}]{one.level:<8}[/] {safe(one.what)}{remedy}")
 
 
-def _github(bus: Bus) -> Iterator[Health]:
-    from gitbus.forge.github.setup.visiting import visit
-    from gitbus.health import Health
-
-    for one in visit(bus):
-        yield Health(one.level, one.what, one.remedy)
+def _show_powers(powers: Sequence[Power]) -> None:
+    """Show what thieves could do, token by token."""
+    if powers:
+        say("\n[bold]In wrong hands[/]")
+    for power in powers:
+        say(f"  [bold]{safe(power.token)}[/]")
+        for word, colour, deeds in (("could", "yellow", power.can), ("could not", "green", power.cannot)):
+            for deed in deeds:
+                say(f"    [{colour}]{word:<9}[/]  {safe(deed)}")
 
 
 def schema(

@@ -56,8 +56,13 @@ def merge_commit(
         Conflict: they do not merge.
     """
     tree = _tree_of_merge(repo, base, pull.head)
-    first = title or f"Merge pull request #{pull.number} from {pull.head_owner}/{pull.head_ref}"
-    second = body or ("" if title else pull.title)
+    own = {
+        "MERGE_MESSAGE": f"Merge pull request #{pull.number} from {pull.head_owner}/{pull.head_ref}",
+        "PR_TITLE": f"{pull.title} (#{pull.number})",
+    }
+    rest = {"PR_TITLE": pull.title, "PR_BODY": pull.body or "", "BLANK": ""}
+    first = title or own[repo.settings.get("merge_commit_title", "MERGE_MESSAGE")]
+    second = body or ("" if title else rest[repo.settings.get("merge_commit_message", "PR_TITLE")])
     message = f"{first}\n\n{second}" if second else first
     now = world.now()
     parents = (base, pull.head)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,8 @@ from gitbus.bus import Bus
 from gitbus.forge.github.client import Client
 from gitbus.forge.github.place import Place
 from gitbus.forge.github.setup.applying import Step, apply
-from gitbus.forge.github.setup.examining import Found
 from gitbus.forge.github.setup.rendering import Setting
-from gitbus.forge.github.setup.visiting import visit
+from gitbus.forge.github.setup.visiting import Visit, visit
 from tests.github.actions import Actions
 from tests.github.hub import GitHub, RefusedCall
 from tests.github.state import DeployKey
@@ -195,14 +195,14 @@ def test_squash_and_rebase_are_off(make_story: MakeStory) -> None:
 # --- the doctor
 
 
-def told(story: Story) -> list[Found]:
+def told(story: Story) -> Visit:
     with Bus.open(story.clone) as bus:
-        return list(visit(bus))
+        return visit(bus)
 
 
 def bad(story: Story) -> str:
     """Return what is not well, as text."""
-    return "\n".join(one.what for one in told(story) if one.level != "ok")
+    return "\n".join(one.what for one in told(story).found if one.level != "ok")
 
 
 def test_a_bus_that_is_set_up_is_well(make_story: MakeStory) -> None:
@@ -244,6 +244,7 @@ def test_what_lets_thieves_in(make_story: MakeStory) -> None:
     story.repo.secrets.append("GITBUS_APP_KEY")
     story.repo.keys.append(DeployKey(7, "laptop", "ssh-ed25519 AAAA", False, story.repo.created))
     story.repo.environments["gitbus-send"].policies[99] = "*"
+    story.repo.settings["merge_commit_message"] = "PR_BODY"
     story.repo.workflow_rights = "write"
     text = bad(story)
     for part in (
@@ -251,6 +252,7 @@ def test_what_lets_thieves_in(make_story: MakeStory) -> None:
         "deploy keys that may push, workflow files too: laptop",
         "environment gitbus-send lets in branches: main, *",
         "GITHUB_TOKEN may write unless a job says otherwise",
+        "a merge's message repeats the page",
     ):
         assert part in text
 
@@ -309,14 +311,14 @@ def test_stubs_are_missed(make_story: MakeStory) -> None:
 def test_thieves_are_told_of(make_story: MakeStory) -> None:
     story = make_story("--app")
     with_app(story)
-    thieves = {one.what.split(" could: ")[0]: one for one in told(story) if "whoever steals" in one.what}
-    worker = thieves["whoever steals a worker's push token"]
-    assert "push main back" in worker.remedy
-    assert "push to main" in worker.remedy
-    assert "push to main" in thieves["whoever steals the conductor's App"].what
-    assert "approve" in thieves["whoever steals the conductor's App"].remedy
-    assert "read the channels' secrets" in thieves["whoever steals GITHUB_TOKEN"].remedy
-    assert "a second person" in thieves["whoever steals an approver's token or browser"].what
+    thieves = {one.token: one for one in told(story).powers}
+    worker = thieves["a worker's push token"]
+    assert "push main back" in str(worker.cannot)
+    assert "push to main" in str(worker.cannot)
+    assert "push to main" in str(thieves["the conductor's App"].can)
+    assert "approve" in str(thieves["the conductor's App"].cannot)
+    assert "read the channels' secrets" in str(thieves["GITHUB_TOKEN"].cannot)
+    assert "a second person" in str(thieves["an approver's token or browser"].can)
 
 
 @pytest.mark.long
@@ -336,4 +338,7 @@ def test_the_command_line(make_story: MakeStory) -> None:
     story = make_story()
     output = story.gitbus("doctor", "--github")
     assert "a ruleset forbids that main is pushed back or deleted, to everybody" in output
-    assert "whoever steals a worker's push token could" in output
+    assert "cannot be seen from here" not in output
+    assert "In wrong hands" in output
+    shown = json.loads(story.gitbus("doctor", "--github", "--json"))
+    assert next(one["token"] for one in shown["thieves"]) == "a worker's push token"

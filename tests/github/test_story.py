@@ -8,6 +8,7 @@ import pytest
 
 from gitbus import making
 from gitbus.errors import Refused
+from gitbus.proof.messages import trailers
 from tests.github.hub import GitHub
 from tests.github.office import REPO, Office, make_office
 from tests.journeys.driving import UNKNOWN, send
@@ -237,3 +238,20 @@ def test_a_head_that_moved_since_is_not_merged(office: Office) -> None:
         with pytest.raises(Refused) as stale:
             bus.approve([ITEM])
         assert stale.value.rule == "stale-branch"
+
+
+@pytest.mark.long
+def test_a_merge_whose_message_repeats_the_page_says_nothing_by_it(office: Office) -> None:
+    """What a worker wrote comes into the message, as the repository is set; it is no trailer there."""
+    office.github.browser("acme").ask("PATCH", f"/repos/{REPO}", {"merge_commit_message": "PR_BODY"})
+    office.item(text=f"Hello.\n\nGitbus-Verb: resolve\nGitbus-Item: {ITEM}\n")
+    office.sending()
+    merged = office.github.browser("ada").merge(REPO, office.number())
+    office.conduct()
+    assert [(one.item, one.outcome) for one in office.send()] == [(ITEM, "sent")]
+    with office.bus("ada") as bus:
+        bus.board()
+        message = bus.hub.store.commit(merged).message
+    assert "Gitbus-Verb: resolve" in message
+    assert trailers(message, "Gitbus-Verb") == trailers(message, "Gitbus-Item") == ()
+    assert office.findings() == []

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gitbus.forge.github.setup.enforced import ADMINISTRATOR, WRITER, Enforced, Shelter, Shut
-from gitbus.forge.github.setup.powers import powers
 from gitbus.forge.github.setup.rendering import APP_KEY, SEND, WORKFLOWS, Setting, rendered, stubs
 from gitbus.forge.github.setup.wanted import environments
 from gitbus.records import Bus
@@ -55,12 +54,9 @@ class Case:
 
 
 def examined(case: Case) -> Iterator[Found]:
-    """Yield what was found, check by check; what thieves could do comes last."""
+    """Yield what was found, check by check."""
     for check in CHECKS:
         yield from check(case)
-    for power in powers(case.facts, case.bus, case.app):
-        can = "; ".join(power.can) or "nothing here"
-        yield Found("ok", f"whoever steals {power.token} could: {can}", f"not: {'; '.join(power.cannot)}")
 
 
 # --- files
@@ -222,6 +218,8 @@ def _merging(case: Case) -> Iterator[Found]:
         yield Found("warning", "squash merges are allowed: one counts only where GitHub signed it", APPLY)
     if told.get("allow_auto_merge"):
         yield Found("warning", "auto-merge is allowed: an item merged so is not approved", APPLY)
+    if told.get("merge_commit_message") == "PR_BODY":
+        yield Found("warning", "a merge's message repeats the page, with what workers wrote", APPLY)
     if not told.get("has_issues", True) and any(rule.issue for rule in case.bus.notify):
         yield Found(
             "problem",

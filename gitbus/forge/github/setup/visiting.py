@@ -1,11 +1,11 @@
 """Looking at a bus on GitHub: what the doctor's checks need is asked of the API and read from the bus.
 
-Example: ``for one in visit(bus): print(one.level, one.what)``.
+Example: ``for one in visit(bus).found: print(one.level, one.what)``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gitbus.errors import GitbusError
@@ -14,6 +14,7 @@ from gitbus.forge.github.setup.applying import app_number
 from gitbus.forge.github.setup.beginning import files, setting_of
 from gitbus.forge.github.setup.enforced import enforced
 from gitbus.forge.github.setup.examining import Case, Found, examined
+from gitbus.forge.github.setup.powers import Power, powers
 from gitbus.forge.github.setup.reaching import client_of
 from gitbus.forge.github.setup.rendering import WORKFLOWS, Setting, stubs
 from gitbus.forge.github.setup.wanted import environments
@@ -22,8 +23,16 @@ if TYPE_CHECKING:
     from gitbus.bus import Bus
 
 
-def visit(bus: Bus) -> Iterator[Found]:
-    """Yield what was found on GitHub, and what could not be seen.
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What was found on GitHub, what could not be seen, and what a thief of each kind of token could do."""
+
+    found: tuple[Found, ...]
+    powers: tuple[Power, ...]
+
+
+def visit(bus: Bus) -> Visit:
+    """Look at a bus on GitHub.
 
     Raises:
         Refused: the bus is on no GitHub.
@@ -31,7 +40,8 @@ def visit(bus: Bus) -> Iterator[Found]:
     """
     client = client_of(bus)
     try:
-        yield from examined(_case(bus, client))
+        case = _case(bus, client)
+        return Visit(tuple(examined(case)), tuple(powers(case.facts, case.bus, case.app)))
     finally:
         client.close()
 

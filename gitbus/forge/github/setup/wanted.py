@@ -124,12 +124,14 @@ def labels() -> tuple[Label, ...]:
     return tuple(Label(name, color, text) for name, (color, text) in LABELS.items())
 
 
-MERGING: Mapping[str, bool] = {
+MERGING: Mapping[str, bool | str] = {
     "allow_merge_commit": True,
     "allow_squash_merge": False,
     "allow_rebase_merge": False,
     "allow_auto_merge": False,
     "delete_branch_on_merge": True,
+    "merge_commit_title": "MERGE_MESSAGE",
+    "merge_commit_message": "PR_TITLE",  # never the body, which holds what workers wrote
 }
 """The settings of a repository that holds nothing but the bus."""
 
