@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gitbus.cli.output import Verbosity
+
+if TYPE_CHECKING:
+    from typer.models import CommandInfo, TyperInfo
 
 app = typer.Typer(
     name="gitbus",
@@ -54,3 +57,33 @@ from gitbus.cli import acting, beginning, checking, deciding, goals, looking, se
 
 for module in (beginning, setup, checking, goals, acting, looking, deciding):
     module.register(app)
+
+PANELS = {
+    "Start": "demo init doctor check",
+    "Goals and tasks": "goal run graph missing dead resume retry task",
+    "Look": "status watch log audit receipt stuck",
+    "Decide": "review approve reject revise redo withdraw resolve config person ratify",
+    "Run": "up conduct work send worker due",
+    "Keep": "archive gc upgrade schema",
+}
+"""The commands as ``--help`` shows them."""
+
+
+def _arrange() -> None:
+    """Put each command into its panel, in the order of the panels."""
+    order = {name: panel for panel, names in PANELS.items() for name in names.split()}
+    places = list(order)
+
+    def place(one: CommandInfo | TyperInfo) -> int:
+        return places.index(str(one.name))
+
+    for command in app.registered_commands:
+        command.name = str(command.name or getattr(command.callback, "__name__", ""))
+        command.rich_help_panel = order[command.name]
+    for group in app.registered_groups:
+        group.rich_help_panel = order[str(group.name)]
+    app.registered_commands.sort(key=place)
+    app.registered_groups.sort(key=place)
+
+
+_arrange()
