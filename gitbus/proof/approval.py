@@ -25,7 +25,7 @@ from gitbus.proof.bus import Effective, effective
 from gitbus.proof.deciding import Decision, decided_by
 from gitbus.proof.forge import Forge
 from gitbus.proof.quorum import quorum
-from gitbus.proof.reads import first_parent, is_flip, more_than, own_changes, read_at
+from gitbus.proof.reads import first_parent, is_flip, more_than_flips, own_changes, read_at
 from gitbus.proof.standing import Standing
 from gitbus.proof.times import SKEW
 from gitbus.proof.values import Missing, Proof, Verified, missing
@@ -252,7 +252,7 @@ def _beside(case: _Case) -> Oid | None:
 
 
 def _flip_alone(case: _Case) -> Found:
-    more = more_than(case.history, case.commit.oid, is_flip(case.history))
+    more = more_than_flips(case.history, case.commit.oid)
     if more is not None:
         yield missing("merge-holds-more", f"{more[1]} in {more[0][:10]}", PUT_UP)
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 from gitbus import codec
 from gitbus.errors import Invalid
@@ -97,6 +98,22 @@ def more_than(history: History, oid: Oid, allowed: Allowed) -> tuple[Oid, str] |
         if path is not None:
             return one, path
     return None
+
+
+_flips: WeakKeyDictionary[History, dict[Oid, tuple[Oid, str] | None]] = WeakKeyDictionary()
+"""What approving commits hold beside flips: the same for every item of a batch, and a commit never changes."""
+
+_MOST = 1_000
+
+
+def more_than_flips(history: History, oid: Oid) -> tuple[Oid, str] | None:
+    """Return the first change of a commit, or of what it brought, that is no flip (:func:`more_than`)."""
+    known = _flips.setdefault(history, {})
+    if oid not in known:
+        if len(known) >= _MOST:
+            known.clear()
+        known[oid] = more_than(history, oid, is_flip(history))
+    return known[oid]
 
 
 def _nothing(_: Delta) -> bool:
