@@ -9,7 +9,7 @@ import pytest
 from gitbus.errors import Unreachable
 from gitbus.forge.github.client import Client
 from gitbus.forge.github.place import place_of
-from tests.github.hub import GitHub
+from tests.github.hub import GitHub, RefusedCall
 from tests.github.office import REPO, Office, git, make_office
 from tests.support.world import ITEM
 
@@ -242,6 +242,23 @@ def test_a_branch_that_somebody_pushed_to_is_put_right(office: Office) -> None:
     office.conduct()
     assert office.refs()[f"refs/heads/{BRANCH}"] == flip
     assert office.github.pull(REPO, office.number()).head == flip
+
+
+def test_one_that_conflicts_cannot_be_merged_and_is_closed(office: Office) -> None:
+    """It was rejected from a terminal while its pull request was open: the button has nothing to merge."""
+    office.item()
+    number = office.number()
+    with office.bus("ada") as bus:
+        bus.reject(ITEM, "too early")
+    with pytest.raises(RefusedCall) as refused:
+        office.github.browser("ada").merge(REPO, number)
+    assert refused.value.status == 405
+    office.conduct()
+    pull = office.github.pull(REPO, number)
+    assert (pull.state, pull.merged) == ("closed", None)
+    assert "**Rejected.**" in pull.comments[-1].body
+    assert office.state() == "rejected"
+    assert office.findings() == []
 
 
 def test_a_vandalised_page_is_mended(office: Office) -> None:
