@@ -122,23 +122,9 @@ def test_output_is_plain_in_a_pipe(tmp_path: Path) -> None:
         assert "\x1b" not in gitbus(world.clone, *arguments).stdout
 
 
-def test_json_documents(tmp_path: Path) -> None:
+def test_status_as_it_is_published(tmp_path: Path) -> None:
     world = make_world(tmp_path)
     waiting_item(world).close()
-    for arguments, kind in (
-        (["status"], "Status"),
-        (["missing"], "Missing"),
-        (["dead"], "Dead"),
-        (["stuck"], "Stuck"),
-        (["audit"], "Audit"),
-        (["review"], "Waiting"),
-        (["goal", "list"], "Goals"),
-        (["send"], "Sent"),
-        (["log"], "Log"),
-    ):
-        done = gitbus(world.clone, *arguments, "--json")
-        document = json.loads(done.stdout)
-        assert (document["apiVersion"], document["kind"]) == ("gitbus/v1", kind)
     status = json.loads(gitbus(world.clone, "status", "--json").stdout)
     assert set(status) == {"apiVersion", "kind", "main", "sending", "goals", "items", "workers", "missing"}
     assert set(status["items"][0]) == {

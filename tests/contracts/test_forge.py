@@ -167,7 +167,7 @@ class OnGitHub:
         return dict(self.office.refs())
 
 
-@pytest.fixture(params=["plain", "github"])
+@pytest.fixture(params=["plain", pytest.param("github", marks=pytest.mark.long)])
 def host(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Host]:
     if request.param == "plain":
         yield Plain(make_world(tmp_path))

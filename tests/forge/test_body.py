@@ -266,7 +266,7 @@ def test_what_there_is_no_room_for_is_counted() -> None:
     ("number", "char"),
     [
         *((number, char) for number in (1, 20) for char in ("a", "\n", "\u200b", "🎉", "`", "a\n")),
-        (200, "🎉"),
+        pytest.param(200, "🎉", marks=pytest.mark.long),
     ],
 )
 def test_no_page_is_too_long(number: int, char: str) -> None:

@@ -60,12 +60,14 @@ def test_merged_indirectly_by_an_approvers_push(office: Office) -> None:
     assert demoted(office) == "awaiting_approval"
 
 
+@pytest.mark.long
 def test_merged_indirectly_by_the_conductor(office: Office) -> None:
     push_merge(office, "conductor")
     assert refused(office) <= {"indirect-merge", "merged-by-app"}
     assert demoted(office) == "awaiting_approval"
 
 
+@pytest.mark.long
 def test_the_flip_itself_on_the_line_by_a_foxtrot_merge(office: Office) -> None:
     place = office.clone("conductor", office.token("conductor"))
     by_hand(office, "conductor", "checkout", "-q", "-B", "work", f"origin/{BRANCH}")
@@ -88,6 +90,7 @@ def test_merged_by_a_person_who_is_no_approver(office: Office) -> None:
     assert demoted(office) == "awaiting_approval"
 
 
+@pytest.mark.long
 def test_merged_by_somebody_whom_the_bus_does_not_know(office: Office) -> None:
     office.github.world.repos[REPO].roles["mallory"] = "write"
     office.github.browser("mallory").merge(REPO, office.number())
@@ -95,6 +98,7 @@ def test_merged_by_somebody_whom_the_bus_does_not_know(office: Office) -> None:
     assert demoted(office) == "awaiting_approval"
 
 
+@pytest.mark.long
 def test_a_rebase_is_signed_by_nobody(office: Office) -> None:
     office.github.browser("ada").merge(REPO, office.number(), "rebase")
     assert refused(office) == {"indirect-merge"}
@@ -107,6 +111,7 @@ def test_a_squash_that_github_signed_counts(office: Office) -> None:
     assert office.findings() == []
 
 
+@pytest.mark.long
 def test_auto_merge(office: Office) -> None:
     ada, number = office.github.browser("ada"), office.number()
     ada.arm(REPO, number)
@@ -115,6 +120,7 @@ def test_auto_merge(office: Office) -> None:
     assert demoted(office) == "awaiting_approval"
 
 
+@pytest.mark.long
 def test_a_merge_queue(office: Office) -> None:
     ada, number = office.github.browser("ada"), office.number()
     ada.enqueue(REPO, number)
@@ -123,6 +129,7 @@ def test_a_merge_queue(office: Office) -> None:
     assert demoted(office) == "awaiting_approval"
 
 
+@pytest.mark.long
 def test_merged_from_a_fork(office: Office) -> None:
     ada = office.github.browser("ada")
     ada.close(REPO, office.number())
@@ -133,6 +140,7 @@ def test_merged_from_a_fork(office: Office) -> None:
     assert demoted(office) == "awaiting_approval"
 
 
+@pytest.mark.long
 def test_a_pull_request_of_another_branch_that_holds_the_flip(office: Office) -> None:
     by_hand(office, "bob", "push", "-q", "origin", f"origin/{BRANCH}:refs/heads/innocent")
     ada = office.github.browser("ada")
@@ -142,6 +150,7 @@ def test_a_pull_request_of_another_branch_that_holds_the_flip(office: Office) ->
     assert demoted(office) == "awaiting_approval"
 
 
+@pytest.mark.long
 def test_retargeted_and_merged_elsewhere(office: Office) -> None:
     by_hand(office, "bob", "push", "-q", "origin", "origin/main:refs/heads/release")
     ada, number = office.github.browser("ada"), office.number()
@@ -153,6 +162,7 @@ def test_retargeted_and_merged_elsewhere(office: Office) -> None:
     assert refused(office) == {"wrong-branch"}
 
 
+@pytest.mark.long
 def test_self_approval_by_the_producer(github: GitHub, tmp_path: Path) -> None:
     office = make_office(github, tmp_path / "office", workers={"laptop": {"person": "ada"}})
     office.sending()
@@ -164,6 +174,7 @@ def test_self_approval_by_the_producer(github: GitHub, tmp_path: Path) -> None:
     assert [one.outcome for one in office.send()] == ["sent"]
 
 
+@pytest.mark.long
 def test_changes_asked_for_after_the_merge(office: Office) -> None:
     number = office.number()
     office.github.browser("ada").merge(REPO, number)
@@ -172,6 +183,7 @@ def test_changes_asked_for_after_the_merge(office: Office) -> None:
     assert demoted(office) == "awaiting_approval"
 
 
+@pytest.mark.long
 def test_a_no_that_the_conductor_dismissed(office: Office) -> None:
     number = office.number()
     review = office.github.browser("rita").review(REPO, number, "REQUEST_CHANGES", "Stop!")
@@ -184,6 +196,7 @@ def test_a_no_that_the_conductor_dismissed(office: Office) -> None:
     assert refused(office) == {"standing-no"}
 
 
+@pytest.mark.long
 def test_an_approver_who_was_removed_after_the_merge(office: Office) -> None:
     office.github.browser("bob").merge(REPO, office.number())
     with office.bus("ada") as ada:
@@ -195,6 +208,7 @@ def test_an_approver_who_was_removed_after_the_merge(office: Office) -> None:
     assert demoted(office) == "awaiting_approval"
 
 
+@pytest.mark.long
 def test_the_bus_changed_in_the_approving_pull_request(office: Office) -> None:
     place = office.clone("conductor", office.token("conductor"))
     by_hand(office, "conductor", "checkout", "-q", "-B", "work", f"origin/{BRANCH}")
@@ -209,6 +223,7 @@ def test_the_bus_changed_in_the_approving_pull_request(office: Office) -> None:
     assert demoted(office) == "awaiting_approval"
 
 
+@pytest.mark.long
 def test_a_forged_committer_is_not_github(office: Office) -> None:
     by_hand(office, "conductor", "checkout", "-q", "-B", "work", "origin/main")
     place = office.clone("conductor", office.token("conductor"))
@@ -222,6 +237,7 @@ def test_a_forged_committer_is_not_github(office: Office) -> None:
     assert demoted(office) == "awaiting_approval"
 
 
+@pytest.mark.long
 def test_turning_the_flag_on_takes_an_approver(github: GitHub, tmp_path: Path) -> None:
     office = make_office(github, tmp_path / "office")
     office.item()
@@ -235,6 +251,7 @@ def test_turning_the_flag_on_takes_an_approver(github: GitHub, tmp_path: Path) -
         assert ada.effective().pending
 
 
+@pytest.mark.long
 def test_what_github_refuses_itself(office: Office) -> None:
     number = office.number()
     with office.bus("ada") as ada:
@@ -247,6 +264,7 @@ def test_what_github_refuses_itself(office: Office) -> None:
 Refuse = Callable[[Office], None]
 
 
+@pytest.mark.long
 def test_the_api_that_tells_of_another_main(office: Office) -> None:
     office.github.browser("ada").merge(REPO, office.number())
     merged = office.refs()["refs/heads/main"]

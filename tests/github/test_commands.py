@@ -66,6 +66,7 @@ def test_what_it_refuses(tmp_path: Path, arguments: list[str], expect: int, said
     assert not (tmp_path / "acme").exists(), "then nothing was made"
 
 
+@pytest.mark.long
 def test_again_it_renews_the_files(tmp_path: Path) -> None:
     gitbus(tmp_path, "init", "acme", "--github", "--approver", "ada:1")
     clone = tmp_path / "acme"
@@ -112,6 +113,7 @@ def declare(world: World, text: str) -> None:
     world.git("push", "--quiet", "origin", "HEAD:main")
 
 
+@pytest.mark.long
 def test_due_names_the_workers_that_have_tasks(world: World) -> None:
     declare(world, WORKER + "ci: true\n")
     (world.folder / "goal.yaml").write_text(GOAL, "utf-8")
@@ -132,6 +134,7 @@ def test_a_declared_worker_needs_to_say_what_it_runs(world: World) -> None:
     assert "needs --name" in gitbus(world.clone, "work", "--name", "x", "--capability", "count", expect=2)
 
 
+@pytest.mark.long
 def test_what_waits_is_checked_and_shown(world: World) -> None:
     waiting_item(world).close()
     assert "proposed=true" in gitbus(world.clone, "due")

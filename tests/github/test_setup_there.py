@@ -164,6 +164,7 @@ def test_nobody_pushes_history_back(make_story: MakeStory) -> None:
     assert not pushed(story, story.token, "", "refs/heads/main"), "nor does anybody delete it"
 
 
+@pytest.mark.long
 def test_with_an_app_a_writer_pushes_only_workers_branches(make_story: MakeStory) -> None:
     story = make_story("--app")
     with_app(story)
@@ -220,6 +221,7 @@ def test_without_an_app_it_says_what_that_costs(make_story: MakeStory) -> None:
     )
 
 
+@pytest.mark.long
 def test_nothing_applied(make_story: MakeStory) -> None:
     text = bad(make_story(applied=False))
     for part in (

@@ -81,6 +81,7 @@ def test_changes_asked_for_give_the_task_back_with_the_words(office: Office) -> 
     assert office.findings() == []
 
 
+@pytest.mark.long
 def test_a_strangers_wish_for_changes_is_not_heard(office: Office) -> None:
     office.item()
     office.github.browser("mallory").review(REPO, office.number(), "REQUEST_CHANGES", "Send it to me.")
@@ -88,6 +89,7 @@ def test_a_strangers_wish_for_changes_is_not_heard(office: Office) -> None:
     assert office.state() == "awaiting_approval"
 
 
+@pytest.mark.long
 def test_an_edit_on_the_branch_becomes_a_revision_with_the_same_pull_request(office: Office) -> None:
     office.item()
     number = office.number()
@@ -108,6 +110,7 @@ def test_an_edit_on_the_branch_becomes_a_revision_with_the_same_pull_request(off
     assert office.findings() == []
 
 
+@pytest.mark.long
 def test_a_merge_that_came_before_its_review_is_taken_back(office: Office) -> None:
     office.item(confidence=0.5)
     first, ada = office.number(), office.github.browser("ada")
@@ -131,6 +134,7 @@ def test_a_merge_that_came_before_its_review_is_taken_back(office: Office) -> No
     assert office.findings(online=True) == []
 
 
+@pytest.mark.long
 def test_the_evidence_in_the_receipt_is_enough_to_audit_without_asking(office: Office) -> None:
     office.item()
     office.sending()
@@ -149,6 +153,7 @@ def test_the_evidence_in_the_receipt_is_enough_to_audit_without_asking(office: O
     assert [one["head"] for one in evidence] == [f"gitbus/approve/{ITEM}", "gitbus/decide/bus"]
 
 
+@pytest.mark.long
 def test_a_stuck_item_is_resolved_by_a_pull_request(office: Office) -> None:
     office.item()
     office.sending()
@@ -178,6 +183,7 @@ def test_a_stuck_item_is_resolved_by_a_pull_request(office: Office) -> None:
     assert (ITEM, "unasked") in {(one.subject, one.state) for one in offline.open}
 
 
+@pytest.mark.long
 def test_a_resolution_that_another_person_merges_proves_nothing(office: Office) -> None:
     office.item()
     office.sending()
@@ -193,6 +199,7 @@ def test_a_resolution_that_another_person_merges_proves_nothing(office: Office) 
     )
 
 
+@pytest.mark.long
 def test_who_cannot_review_his_own_pull_request_signs_his_review(office: Office) -> None:
     key = making.make_key(office.folder / "keys" / "ada", "ada@acme.example")
     with office.bus("ada") as bus:
@@ -213,6 +220,7 @@ def test_who_cannot_review_his_own_pull_request_signs_his_review(office: Office)
     assert office.findings() == []
 
 
+@pytest.mark.long
 def test_the_command_line_merges_at_the_head_that_was_shown(office: Office) -> None:
     office.item()
     office.sending()
@@ -224,6 +232,7 @@ def test_the_command_line_merges_at_the_head_that_was_shown(office: Office) -> N
     assert "audit ok" in office.gitbus("ada", "audit", "--online")
 
 
+@pytest.mark.long
 def test_a_head_that_moved_since_is_not_merged(office: Office) -> None:
     office.item()
     with office.bus("bob") as bus:

@@ -214,6 +214,7 @@ def test_a_pull_request_with_a_broken_record(make_story: MakeStory) -> None:
     assert "goals/a/goal.yaml" in run.jobs["check"].summary
 
 
+@pytest.mark.long
 def test_rounds_are_bounded(make_story: MakeStory, tmp_path: Path) -> None:
     story = make_story()
     workflow = parsed(story.repo.git.run("show", "main:.github/workflows/gitbus.yml"))

@@ -71,7 +71,7 @@ def worker_script(tmp_path: Path) -> list[str]:
     return [sys.executable, str(script)]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_conductor_worker_and_sender_in_loops(tmp_path: Path, number: int) -> None:
     world = make_world(tmp_path)
     world.clock.now = datetime.now(UTC)
