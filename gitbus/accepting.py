@@ -19,10 +19,10 @@ from gitbus.proof.line import ACCEPT, line_findings
 from gitbus.proof.reads import brought_by
 
 if TYPE_CHECKING:
-    from gitbus.bus import Bus, Done
+    from gitbus.bus.core import Done, OpenBus
 
 
-def accept_history(bus: Bus) -> Done:
+def accept_history(bus: OpenBus) -> Done:
     """Commit that the tips beside the line are accepted, signed with the user's key.
 
     Raises:

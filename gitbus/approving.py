@@ -26,12 +26,12 @@ from gitbus.states import WAITING
 from gitbus.version import refuse_old
 
 if TYPE_CHECKING:
-    from gitbus.bus import Bus
+    from gitbus.bus.core import OpenBus
 
 TRIES = 30
 
 
-def approve(bus: Bus, items: Sequence[str]) -> tuple[Oid, str, bool]:
+def approve(bus: OpenBus, items: Sequence[str]) -> tuple[Oid, str, bool]:
     """Approve items: merge their pull requests, or their branches with the user's key.
 
     Returns:
@@ -54,7 +54,7 @@ def approve(bus: Bus, items: Sequence[str]) -> tuple[Oid, str, bool]:
     return merges[-1], f"approve {names[0] if len(names) == 1 else f'{len(names)} items'}", False
 
 
-def review(bus: Bus, item: str, verdict: Literal["ok", "no"], note: str | None) -> tuple[Oid, str] | None:
+def review(bus: OpenBus, item: str, verdict: Literal["ok", "no"], note: str | None) -> tuple[Oid, str] | None:
     """Say yes or no to an item's present revision: signed, or as a review on the forge.
 
     Returns:
@@ -70,7 +70,7 @@ def review(bus: Bus, item: str, verdict: Literal["ok", "no"], note: str | None) 
     return done.commit, done.subject
 
 
-def acting_on(bus: Bus) -> Acting | None:
+def acting_on(bus: OpenBus) -> Acting | None:
     """Return what a person does on the forge; None where his own key speaks."""
     if bus.effective().bus.approval.proof != "github":
         return None
@@ -86,7 +86,7 @@ def approval_ref(board: Board, item: str) -> str:
     return paths.APPROVE + (record.together or item)
 
 
-def _signed(bus: Bus, items: Sequence[str]) -> tuple[Oid, str]:
+def _signed(bus: OpenBus, items: Sequence[str]) -> tuple[Oid, str]:
     for attempt in range(TRIES):
         refs = bus.refs()
         tip = refs[bus.hub.main]
@@ -100,7 +100,7 @@ def _signed(bus: Bus, items: Sequence[str]) -> tuple[Oid, str]:
     raise HubMoved("the bus's branch moved each time", rule="hub-moved", remedy="try again")
 
 
-def _merge(bus: Bus, board: Board, refs: Mapping[str, Oid], tip: Oid, items: Sequence[str]) -> Draft:
+def _merge(bus: OpenBus, board: Board, refs: Mapping[str, Oid], tip: Oid, items: Sequence[str]) -> Draft:
     """Return the merge of some items' flips into the branch."""
     store = bus.hub.store
     sides: list[Oid] = []
@@ -141,7 +141,7 @@ def whole_batches(board: Board, items: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def flip(bus: Bus, board: Board, refs: Mapping[str, Oid], item: str) -> Oid:
+def flip(bus: OpenBus, board: Board, refs: Mapping[str, Oid], item: str) -> Oid:
     """Return the flip that an approver of an item merges.
 
     Raises:

@@ -28,9 +28,10 @@ from gitbus.flow import people
 from gitbus.flow.absorb import absorb
 from gitbus.flow.approve import branches
 from gitbus.flow.archive import archive, due, folders
-from gitbus.flow.goals import cancel, lose, place, reopen, settle
+from gitbus.flow.goals import cancel, lose, place, reopen
 from gitbus.flow.items import demote, expire, persist, revise, route, score, strand, strand_broken
 from gitbus.flow.sending import broken_rules
+from gitbus.flow.settling import settle
 from gitbus.forge.base import Forge, PlainForge, Said, View
 from gitbus.forge.plain import Approvals
 from gitbus.graph import scores_wanted

@@ -16,12 +16,12 @@ from gitbus.hub import Draft, RefMove
 from gitbus.writing import Writer
 
 if TYPE_CHECKING:
-    from gitbus.bus import Bus
+    from gitbus.bus.core import OpenBus
 
 TRIES = 20
 
 
-def propose(bus: Bus, name: str, change: Change) -> Oid:
+def propose(bus: OpenBus, name: str, change: Change) -> Oid:
     """Put a change up on ``gitbus/decide/NAME`` for an approver to merge; return its commit."""
     writer = Writer(bus.hub.store, None)
     ref = paths.DECIDE + name
@@ -33,7 +33,7 @@ def propose(bus: Bus, name: str, change: Change) -> Oid:
     raise HubMoved(f"{ref} moves all the time", rule="hub-moved")
 
 
-def proposed(bus: Bus, name: str) -> dict[str, Entry | None]:
+def proposed(bus: OpenBus, name: str) -> dict[str, Entry | None]:
     """Return what a proposed decision writes: path → entry.
 
     Raises:
@@ -63,7 +63,7 @@ def _may(name: str, path: str) -> bool:
     return path.startswith(folder) and inner.startswith(("item.yaml", "approval.yaml", "resolution."))
 
 
-def merge_decision(bus: Bus, name: str) -> tuple[Oid, str]:
+def merge_decision(bus: OpenBus, name: str) -> tuple[Oid, str]:
     """Merge a proposed decision by name, signed with the user's key; return commit and subject.
 
     Raises:
@@ -83,7 +83,7 @@ def merge_decision(bus: Bus, name: str) -> tuple[Oid, str]:
     raise HubMoved("the bus's branch moved each time", rule="hub-moved", remedy="try again")
 
 
-def _merge(bus: Bus, name: str, writes: dict[str, Entry | None], tip: Oid, side: Oid) -> Change:
+def _merge(bus: OpenBus, name: str, writes: dict[str, Entry | None], tip: Oid, side: Oid) -> Change:
     store = bus.hub.store
     if name != "bus":
         base = store.commit(side).parents[0]

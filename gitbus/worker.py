@@ -28,20 +28,17 @@ from datetime import datetime
 from pathlib import Path
 
 from gitbus import __version__, codec, paths
+from gitbus.answering import Answers, author, failed
 from gitbus.board import Board
 from gitbus.change import plain
 from gitbus.clock import utc_now
 from gitbus.errors import Invalid, Refused
-from gitbus.flow.absorb import absorb
-from gitbus.history import FILE, Entry, Oid
-from gitbus.hub.base import Author, Draft, Hub, RefMove
-from gitbus.incoming import Inbox, Tip
-from gitbus.reading import Reader, TaskReader
-from gitbus.records import Presence, Refusal, Result, Task, Worker
-from gitbus.records.work import Failure
+from gitbus.history import FILE, Oid
+from gitbus.hub.base import Draft, Hub, RefMove
+from gitbus.reading import TaskReader
+from gitbus.records import Presence, Result, Task, Worker
 from gitbus.runner.base import Answer, Job, Runner
 from gitbus.version import refuse_old
-from gitbus.watching import Tips
 
 
 @dataclass(frozen=True)
@@ -87,10 +84,7 @@ class WorkerActor:
         self.run = run
         self.now = now
         self.reader = TaskReader(hub.store, root, offer.name)
-        self.whole = Reader(
-            hub.store, root
-        )  # to judge what it is about to push, where that needs a whole goal
-        self.tips = Tips(hub)
+        self.answers = Answers(hub, root, offer.name, now)
         self.branch = paths.WORKERS + offer.name
         self.cancelled = threading.Event()
         self.pool = ThreadPoolExecutor(offer.capacity, thread_name_prefix=f"gitbus-{offer.name}")
@@ -98,7 +92,6 @@ class WorkerActor:
         self.tasks: dict[Key, Task] = {}
         self.waiting: dict[Key, tuple[Task, Answer]] = {}  # answers that are not on the hub yet
         self.answered: set[Key] = set()
-        self._bytes: dict[int, tuple[Result, bytes]] = {}
         self.announced: tuple[datetime, Oid] | None = None
         self.leaving = False
         self._news = False  # whether the last sign of life says something else than is so now
@@ -141,7 +134,7 @@ class WorkerActor:
         tree = self.hub.store.write_tree(None, {"presence.yaml": codec.write(presence)})
         what = "gone" if gone else "here"
         commit = self.hub.store.write_commit(
-            Draft(tree, (), f"announce {self.offer.name}: {what}\n", self._author(), now)
+            Draft(tree, (), f"announce {self.offer.name}: {what}\n", author(self.offer.name), now)
         )
         ref = paths.PRESENCE + self.offer.name
         self.announced = (now, commit)
@@ -175,9 +168,6 @@ class WorkerActor:
                 remedy="stop it there, or choose another name",
             )
 
-    def _author(self) -> Author:
-        return Author(f"gitbus worker {self.offer.name}", f"{self.offer.name}@bus")
-
     # --- a step
 
     def step(self) -> bool:
@@ -196,7 +186,7 @@ class WorkerActor:
         if done.moved(self.branch):
             self.answered |= set(self.waiting)
             self.waiting = {}
-            self._bytes = {}
+            self.answers.forget()
         return True
 
     def answer(self, job: Job, answer: Answer) -> None:
@@ -209,11 +199,11 @@ class WorkerActor:
         for _ in range(10):
             refs = self.hub.look()
             board = self._board(refs)
-            base, replaces = self._base(refs.get(self.branch), refs[self.hub.main], board)
-            refusal = self._refused(board, base, [(task, answer)])
+            base, replaces = self.answers.base(refs.get(self.branch), refs[self.hub.main], board)
+            refusal = self.answers.refused(board, base, [(task, answer)])
             if refusal is not None:
                 raise Refused(refusal.message, rule=refusal.rule, place=refusal.place)
-            commit = self._commit(base, [(task, answer)])
+            commit = self.answers.commit(base, [(task, answer)])
             if self.hub.move([RefMove(self.branch, refs.get(self.branch), commit, replace=replaces)]).moved(
                 self.branch
             ):
@@ -313,7 +303,7 @@ class WorkerActor:
         try:
             return self.run(job, self.cancelled)
         except Exception as error:  # noqa: BLE001 - a worker's own code may raise anything
-            return _failed(task, self.offer.name, f"{type(error).__name__}: {error}")
+            return failed(task, self.offer.name, f"{type(error).__name__}: {error}")
 
     def _collect(self) -> None:
         for key, future in list(self.running.items()):
@@ -327,82 +317,13 @@ class WorkerActor:
         if not self.waiting:
             return []
         tip = refs.get(self.branch)
-        base, replaces = self._base(tip, refs[self.hub.main], board)
+        base, replaces = self.answers.base(tip, refs[self.hub.main], board)
         answers = [
-            (task, self._mended(refs, board, base, task, answer)) for task, answer in self.waiting.values()
+            (task, self.answers.mended(refs, board, base, task, answer))
+            for task, answer in self.waiting.values()
         ]
-        commit = self._commit(base, answers)
+        commit = self.answers.commit(base, answers)
         return [RefMove(self.branch, tip, commit, replace=replaces)]
-
-    def _base(self, tip: Oid | None, main: Oid, board: Board) -> tuple[Oid, bool]:
-        """Return what the next commit stands on, and whether the branch starts anew there."""
-        if tip is None:
-            return main, False
-        refused = board.branch_refusals.get(self.offer.name)
-        if refused is not None and refused.tip == tip:
-            return main, True
-        return (main, False) if self.hub.store.is_ancestor(tip, main) else (tip, False)
-
-    def _mended(self, refs: Mapping[str, Oid], board: Board, base: Oid, task: Task, answer: Answer) -> Answer:
-        """Return an answer as it is pushed: a failure that says why, where the conductor would refuse it."""
-        result = answer.result
-        if len(self._written(result)) > board.bus.limits.record:
-            return _failed(task, self.offer.name, "too-large: the result is larger than limits.record")
-        if not (answer.files or result.items or result.tasks or result.evidence):
-            return answer
-        if result.items or result.tasks or result.evidence:
-            board = self.whole.opened(self.whole.board(refs[self.hub.main]), [task.goal])
-        refusal = self._refused(board, base, [(task, answer)])
-        return _failed(task, self.offer.name, f"{refusal.rule}: {refusal.message}") if refusal else answer
-
-    def _refused(self, board: Board, base: Oid, answers: list[tuple[Task, Answer]]) -> Refusal | None:
-        """Return what the conductor would refuse of these answers."""
-        commit = self._commit(base, answers)
-        judged = self.tips.commit(commit, self.offer.name, board)
-        tip = Tip(self.offer.name, commit, (replace(judged, signed=True),))
-        for change in absorb(board, Inbox((tip,)), self.now()):
-            for content in change.writes.values():
-                if isinstance(content, Refusal):
-                    return content
-        return None
-
-    def _written(self, result: Result) -> bytes:
-        """Return a result's canonical bytes, made once for as long as the result waits."""
-        known = self._bytes.get(id(result))
-        if known is None or known[0] is not result:
-            known = self._bytes[id(result)] = (result, codec.write(result))
-        return known[1]
-
-    def _commit(self, base: Oid, answers: list[tuple[Task, Answer]]) -> Oid:
-        store = self.hub.store
-        tree = store.commit(base).tree
-        changes: dict[str, bytes | Entry | None] = {}
-        lines = []
-        for task, answer in answers:
-            folder = paths.artifacts(task.goal, task.id)
-            for delta in store.diff(None, tree, folder):
-                changes[delta.path] = None
-            changes.update({f"{folder}/{path}": data for path, data in answer.files.items()})
-            changes[paths.result(task.goal, task.id)] = self._written(answer.result)
-            lines.append(f"{task.goal}/{task.id}#{task.attempt}: {answer.result.status}")
-        subject = lines[0] if len(lines) == 1 else f"{len(lines)} tasks"
-        body = "" if len(lines) == 1 else "\n" + "\n".join(lines) + "\n"
-        tree = store.write_tree(tree, changes)
-        return store.write_commit(
-            Draft(tree, (base,), f"answer {subject}\n{body}", self._author(), self.now())
-        )
-
-
-def _failed(task: Task, worker: str, message: str) -> Answer:
-    result = Result(
-        goal=task.goal,
-        task=task.id,
-        attempt=task.attempt,
-        worker=worker,
-        status="failed",
-        error=Failure(message=plain(message, 500)),
-    )
-    return Answer(result, {})
 
 
 def _take_name(state: Path, name: str) -> tuple[int, str]:

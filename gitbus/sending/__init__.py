@@ -1,0 +1,1 @@
+"""What a sender does with an item, step by step: look, transmit, attest."""
