@@ -3,7 +3,7 @@
 What is refused, by rule: ``too-large``, ``not-utf8``, ``byte-order-mark``, ``control-character``,
 ``conflict-markers``, ``directive``, ``syntax``, ``empty``, ``not-a-mapping``, ``many-documents``,
 ``alias``, ``tag``, ``too-deep``, ``key-not-text``, ``duplicate-key``, ``non-finite``,
-``number-too-long``.
+``number-too-long``, ``too-many-parts``.
 
 What gitbus wrote itself is read by a small fast parser, whose result is believed only if writing
 it again gives the very same text; so nothing about that parser has to be trusted.
@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gitbus.codec import canonical
+from gitbus.codec import canonical, jsontext
 from gitbus.codec.emitting import emit
-from gitbus.codec.nodes import Document, Source, compose
+from gitbus.codec.nodes import TOO_MANY, Document, Source, check_text, compose
 from gitbus.errors import Invalid
 
 LIMIT = 1 << 20
@@ -39,6 +39,7 @@ class Loaded:
         self.text = text
         self.path = path
         self._document = document
+        self._placeless = False
 
     @property
     def document(self) -> Document:
@@ -54,7 +55,15 @@ class Loaded:
             loc: the way to it, as pydantic gives it.
             key: ask for its key's place, not its value's.
         """
-        return self.document.key_place(loc) if key else self.document.place(loc)
+        if self._placeless:
+            return 1, 1
+        try:
+            return self.document.key_place(loc) if key else self.document.place(loc)
+        except Invalid as error:
+            if error.rule != TOO_MANY:
+                raise
+            self._placeless = True  # a canonical text with more parts than are worth looking through
+            return 1, 1
 
 
 def load(text: bytes, *, path: str = "", limit: int = LIMIT) -> Loaded:
@@ -88,6 +97,10 @@ def checked(guess: dict[str, Any] | None, text: str, path: str) -> Loaded:
     """
     if guess is not None and _is_written_so(guess, text):
         return Loaded(guess, text, path)
+    check_text(Source(text, path))
+    data = jsontext.data(text)
+    if data is not None:
+        return Loaded(data, text, path)
     document = compose(text, path)
     return Loaded(document.root.data(), text, path, document)
 

@@ -9,13 +9,12 @@ Example: ``compose('a: [1]', "x.yaml").root.pairs[0][1].items[0].start == 4``.
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -29,22 +28,21 @@ from ruamel.yaml.events import (
 )
 from ruamel.yaml.scanner import Scanner, ScannerError
 
+from gitbus.codec import jsontext
+from gitbus.codec.jsontext import Mark
 from gitbus.codec.scalars import MAX_DEPTH, UNPRINTABLE, BadScalar, clean, forbidden, resolve, shown
 from gitbus.errors import Invalid
 
+TOO_MANY = "too-many-parts"
 _TOO_DEEP = f"nesting is deeper than {MAX_DEPTH}"
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
 _COLON = re.compile(r"\s*:")
 _MARKERS = re.compile(r"^(?:[<>|]{7}(?: .*)?|={7})\r?$", re.MULTILINE)
 _DIRECTIVE = re.compile(r"%YAML +1\.2 *(?:#.*)?\r?$")
 _OTHER_BREAKS = "\x85\u2028\u2029"
-_JSON_TOKEN = re.compile(
-    r'[ \t\r\n,:]*(?:([\[{])|([\]}])|("[^"\\]*(?:\\.[^"\\]*)*")|([^\s,:\[\]{}"]+))', re.DOTALL
-)
-
-
-_JSON_WORDS = {"NaN": ".nan", "Infinity": ".inf", "-Infinity": "-.inf"}
-"""What is no JSON, but what some writers of JSON write all the same."""
+MAX_PARTS = 30_000
+"""The names, values and collections that a YAML text holds at the most: ruamel.yaml takes about 0.1 ms for each."""
+_TOO_MANY_PARTS = f"a text in YAML holds at most {MAX_PARTS} names and values"
 
 
 @dataclass(slots=True)
@@ -140,16 +138,6 @@ class Document:
         return place if of_key or node.start == node.end or value[0] != place[0] else value
 
 
-class _Mark(NamedTuple):
-    """One step through a document, from YAML or from JSON."""
-
-    what: Literal["map", "list", "end", "scalar"]
-    start: int
-    end: int
-    style: str = ""
-    text: str = ""
-
-
 def compose(text: str, path: str) -> Document:
     """Return the tree of a text that nobody vouches for.
 
@@ -157,19 +145,28 @@ def compose(text: str, path: str) -> Document:
         Invalid: it is refused; see :func:`gitbus.codec.loading.load`.
     """
     source = Source(text, path)
-    if odd := UNPRINTABLE.search(text):
-        bad = forbidden(odd[0])
-        raise source.refusal(bad.rule, bad.message, odd.start(), bad.remedy)
-    if marker := _MARKERS.search(text):
-        remedy = "decide which side is right and remove the markers"
-        message = "a merge left its conflict markers here"
-        raise source.refusal("conflict-markers", message, marker.start(), remedy)
-    marks = _json_marks(text) if _is_json(text) else _yaml_marks(source)
+    check_text(source)
+    marks = jsontext.marks(text) if jsontext.is_json(text) else _yaml_marks(source)
     root = _Tree(source).build(marks)
     if root.kind != "map":
         message = "a record is a mapping of names to values"
         raise source.refusal("not-a-mapping", message, root.start, "begin with `apiVersion: gitbus/v1`")
     return Document(source, root)
+
+
+def check_text(source: Source) -> None:
+    """Check what may stand nowhere in a text.
+
+    Raises:
+        Invalid: it holds a control character, or what a merge left.
+    """
+    if odd := UNPRINTABLE.search(source.text):
+        bad = forbidden(odd[0])
+        raise source.refusal(bad.rule, bad.message, odd.start(), bad.remedy)
+    if marker := _MARKERS.search(source.text):
+        remedy = "decide which side is right and remove the markers"
+        message = "a merge left its conflict markers here"
+        raise source.refusal("conflict-markers", message, marker.start(), remedy)
 
 
 class _Tree:
@@ -180,7 +177,7 @@ class _Tree:
         self.open: list[tuple[Node, dict[str, int]]] = []
         self.key: list[Node | None] = []
 
-    def build(self, marks: Iterator[_Mark]) -> Node:
+    def build(self, marks: Iterator[Mark]) -> Node:
         root: Node | None = None
         for mark in marks:
             if mark.what == "end":
@@ -198,7 +195,7 @@ class _Tree:
             raise self.source.refusal("empty", "there is nothing in it", 0, remedy)
         return root
 
-    def _node(self, mark: _Mark) -> Node:
+    def _node(self, mark: Mark) -> Node:
         if mark.what != "scalar":
             return Node(mark.what, mark.start, mark.end, mark.style)  # type: ignore[arg-type]
         try:
@@ -213,7 +210,7 @@ class _Tree:
         self.open.append((node, {}))
         self.key.append(None)
 
-    def _close(self, mark: _Mark) -> None:
+    def _close(self, mark: Mark) -> None:
         node, _ = self.open.pop()
         self.key.pop()
         if node.flow:
@@ -254,38 +251,13 @@ class _Tree:
         return self.source.refusal("key-not-text", message, node.start, f'write it as "{written}"')
 
 
-def _is_json(text: str) -> bool:
-    if not text.lstrip(" \t\r\n").startswith("{"):
-        return False
-    try:
-        json.loads(text, parse_int=len, parse_float=len)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _json_marks(text: str) -> Iterator[_Mark]:
-    """Return the steps through a text that is known to be JSON, which YAML with its tabs is not."""
-    for match in _JSON_TOKEN.finditer(text):
-        opening, closing, string, word = match.groups()
-        start, end = match.span(match.lastindex or 0)
-        if opening:
-            yield _Mark("map" if opening == "{" else "list", start, end, "{")
-        elif closing:
-            yield _Mark("end", start, end)
-        elif string:
-            yield _Mark("scalar", start, end, '"', json.loads(string))
-        else:
-            yield _Mark("scalar", start, end, "", _JSON_WORDS.get(word, word))
-
-
-def _yaml_marks(source: Source) -> Iterator[_Mark]:
+def _yaml_marks(source: Source) -> Iterator[Mark]:
     """Return the steps through a YAML text, refusing on the way what is not read."""
     _check_directives(source)
     text, restore = _without_other_breaks(source.text)
     reader = YAML(typ="safe", pure=True)
     reader.Scanner = _Scanner
-    documents = at = 0
+    documents = parts = at = 0
     try:
         for event in reader.parse(text):
             at = event.start_mark.index
@@ -296,9 +268,14 @@ def _yaml_marks(source: Source) -> Iterator[_Mark]:
                     raise source.refusal("many-documents", message, at, "one file holds one record")
             elif isinstance(event, NodeEvent):
                 _check_node(source, event)
+                parts += 1
+                if parts > MAX_PARTS:
+                    raise source.refusal(
+                        TOO_MANY, _TOO_MANY_PARTS, at, "write it as JSON, which is read quickly"
+                    )
                 yield _started(event, restore)
             elif isinstance(event, CollectionEndEvent):
-                yield _Mark("end", at, event.end_mark.index)
+                yield Mark("end", at, event.end_mark.index)
     except MarkedYAMLError as error:
         raise _syntax(source, error) from None
     except (YAMLError, ValueError, OverflowError, LookupError, AttributeError, TypeError, AssertionError):
@@ -316,12 +293,12 @@ class _Scanner(Scanner):
         super().fetch_flow_collection_start(*args, **named)
 
 
-def _started(event: Any, restore: dict[int, str]) -> _Mark:
+def _started(event: Any, restore: dict[int, str]) -> Mark:
     start, end = event.start_mark.index, event.end_mark.index
     if isinstance(event, ScalarEvent):
-        return _Mark("scalar", start, end, event.style or "", str(event.value).translate(restore))
+        return Mark("scalar", start, end, event.style or "", str(event.value).translate(restore))
     kind: Literal["map", "list"] = "map" if isinstance(event, MappingStartEvent) else "list"
-    return _Mark(kind, start, end, "{" if event.flow_style else "")
+    return Mark(kind, start, end, "{" if event.flow_style else "")
 
 
 def _check_node(source: Source, event: Any) -> None:

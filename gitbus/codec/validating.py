@@ -22,6 +22,9 @@ from gitbus.records import KINDS, Record
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
+MOST = 100
+"""Problems of one file that are explained; nobody reads more."""
+
 R = TypeVar("R", bound=Record)
 Loc = tuple[str | int, ...]
 
@@ -118,7 +121,7 @@ def _record(loaded: Loaded, model: type[R]) -> R:
 
 
 def problems(loaded: Loaded, model: type[R]) -> R | list[Invalid]:
-    """Return the record, or everything that keeps the data from being one, in the file's order."""
+    """Return the record, or what keeps the data from being one, in the file's order: the first hundred things."""
     head = (
         ("apiVersion", "gitbus/v1", "wrong-api-version"),
         ("kind", str(model.model_fields["kind"].default), "wrong-kind"),
@@ -133,7 +136,7 @@ def problems(loaded: Loaded, model: type[R]) -> R | list[Invalid]:
     try:
         return model.model_validate(loaded.data, by_alias=True, by_name=False)
     except ValidationError as error:
-        found = [_problem(loaded, one, model) for one in error.errors(include_url=False)]
+        found = [_problem(loaded, one, model) for one in error.errors(include_url=False)[:MOST]]
         return sorted(found, key=lambda one: (one.line, one.column))
 
 

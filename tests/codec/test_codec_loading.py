@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml.reader import Reader
 
-from gitbus.codec import LIMIT, emit, load
+from gitbus.codec import LIMIT, emit, jsontext, load
 from gitbus.codec import loading as loading_module
+from gitbus.codec import nodes as nodes_module
+from gitbus.codec.nodes import MAX_PARTS, compose
 from gitbus.errors import Invalid
 from tests.codec.values import mappings, typed, values
 
@@ -315,3 +317,84 @@ def test_canonical_text_is_read_without_the_careful_reader(monkeypatch: pytest.M
 @given(st.dictionaries(st.text("ab", max_size=2), values, max_size=3))
 def test_a_comment_changes_no_value(data: dict[str, Any]) -> None:
     assert typed(load(b"# x\n" + emit(data).encode()).data) == typed(data)
+
+
+# --- what it costs
+
+
+FAULTY = [
+    b'{"a": 1, "a": 2}',
+    b'{"a": {"b": 1, "b": 1}}',
+    b'{"a": NaN}',
+    b'{"a": -Infinity}',
+    b'{"a": 1e999}',
+    b'{"a": ' + b"9" * 4301 + b"}",
+    b'{"a": "\\u0000"}',
+    b'{"\\u0007": 1}',
+    b'{"a": "\\ud83d"}',
+    b'{"a": ' + b"[" * 64 + b"]" * 64 + b"}",
+    b'{"a": "x\n<<<<<<< HEAD"}',
+    b'{"a": 1} {"b": 2}',
+    b'{"a": 1',
+    b'{"a": 1]',
+]
+
+
+@pytest.mark.parametrize("text", FAULTY, ids=range(len(FAULTY)))
+def test_faulty_json_is_left_to_the_reader_that_tells_the_place(text: bytes) -> None:
+    assert jsontext.data(text.decode()) is None
+    with pytest.raises(Invalid) as caught:
+        load(text, path="x.yaml")
+    assert caught.value.line >= 1
+    assert caught.value.remedy
+
+
+@given(mappings, st.sampled_from([None, 1, "\t"]), st.booleans())
+def test_json_is_read_alike_with_and_without_places(
+    data: dict[str, Any], indent: Any, ascii_only: bool
+) -> None:
+    text = json.dumps(data, indent=indent, ensure_ascii=ascii_only)
+    try:
+        loaded = load(text.encode("utf-8", "surrogatepass"))
+    except Invalid:
+        return
+    assert typed(loaded.data) == typed(compose(text, "").root.data())
+
+
+def test_json_as_large_as_a_record_may_be_is_read_without_a_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading_module, "compose", None)
+    text = b'{"a":[' + b"0," * (LIMIT // 2 - 6) + b"0]}"
+    assert len(load(text).data["a"]) == LIMIT // 2 - 5
+
+
+SMALL_PARTS = {
+    "a list": b"a:\n" + b"- b\n" * MAX_PARTS,
+    "brackets": b"a: [" + b"b," * MAX_PARTS + b"b]\n",
+    "no quite JSON": b'{"a": [' + b"1," * MAX_PARTS + b"1]",
+    "mappings": b"a:\n" + b"- b:\n    c: d\n" * MAX_PARTS,
+}
+
+
+@pytest.mark.parametrize("name", SMALL_PARTS)
+def test_more_parts_than_are_worth_reading(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = 0
+    check = nodes_module._check_node
+
+    def counted(*arguments: Any) -> None:
+        nonlocal seen
+        seen += 1
+        check(*arguments)
+
+    monkeypatch.setattr(nodes_module, "_check_node", counted)
+    with pytest.raises(Invalid) as caught:
+        load(SMALL_PARTS[name], path="x.yaml")
+    assert caught.value.rule == "too-many-parts"
+    assert "JSON" in (caught.value.remedy or "")
+    assert seen == MAX_PARTS + 1
+
+
+def test_what_gitbus_wrote_may_have_more_parts_and_says_roughly_where() -> None:
+    loaded = load(emit({"a": ["b"] * (MAX_PARTS + 1)}).encode())
+    assert len(loaded.data["a"]) == MAX_PARTS + 1
+    assert loaded.place(("a", 7)) == (1, 1)
+    assert load(emit({"a": ["b"] * 9}).encode()).place(("a", 7)) == (9, 5)

@@ -385,3 +385,10 @@ tasks:
     goal = read(text, Goal)
     assert goal.tasks["gather"].inputs == {"since": "2026-01-01", "quiet": "no"}
     assert [need.task for need in goal.tasks["write"].needs] == ["gather"]
+
+
+def test_of_very_many_faults_the_first_hundred_are_told() -> None:
+    text = emit({"apiVersion": "gitbus/v1", "kind": "Task", **{f"x{n}": n for n in range(2000)}}).encode()
+    with pytest.raises(Invalid) as caught:
+        read(text, Task, path="x.yaml")
+    assert len(caught.value.others) == 99
