@@ -118,12 +118,12 @@ def end_lost(
 def anew(task: Task, now: datetime, feedback: Feedback | None = None) -> Task:
     """Return the task as it is done again: every attempt so far is closed, and the budget is new.
 
-    What was under way is kept as given up, so that what its worker still answers is late, and no
-    forbidden path.
+    What was under way or taken is kept as given up, so that what its worker still answers is late: neither
+    a forbidden path nor an answer to the attempt that it is given next.
     """
     following = last_attempt(task) + 1
     history = task.history
-    if task.worker is not None and task.state != "done":
+    if task.worker is not None:
         given_up = PastAttempt(
             attempt=task.attempt, worker=task.worker, outcome="lost", reason="to be done again", at=now
         )

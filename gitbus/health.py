@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from gitbus import making
+from gitbus.change import plain
 from gitbus.errors import GitbusError
 from gitbus.hub import find_clone
 from gitbus.hub.direct import DirectHub
@@ -24,7 +25,7 @@ from gitbus.hub.run import environment
 from gitbus.pins import seen_tip
 from gitbus.proof.bus import sending_on
 from gitbus.proof.line import line_findings
-from gitbus.records.bus import key_body
+from gitbus.records.bus import ExecChannel, key_body
 from gitbus.transports.base import Unusable
 from gitbus.transports.spawn import open_channel
 from gitbus.watching import Sightings, odd
@@ -65,6 +66,7 @@ def examine(bus: Bus, *, fix: bool = False, asked: bool = False) -> Iterator[Hea
     yield from _disk(bus)
     yield from _reachable_keys(bus)
     yield from _channels(bus)
+    yield from _scripts(bus)
 
 
 def _git() -> Health:
@@ -234,3 +236,30 @@ def _channels(bus: Bus) -> Iterator[Health]:
             )
         finally:
             transport.close()
+
+
+def _scripts(bus: Bus) -> Iterator[Health]:
+    """Warn of pinned programs that are scripts: what their interpreter loads beside them is not pinned."""
+    for name, channel in sorted(bus.effective().bus.channels.items()):
+        if not isinstance(channel, ExecChannel):
+            continue
+        program = shutil.which(channel.command[0])
+        interpreter = _interpreter(Path(program)) if program else None
+        if interpreter is not None:
+            yield Health(
+                "warning",
+                f"channel {name}: {program} is a script; its `sha256` holds the file, not what {interpreter}"
+                " loads beside it",
+                "let it import the standard library alone (#!/usr/bin/python3 -I), keep the interpreter and its"
+                " libraries where only the administrator writes, or pin one self-contained program",
+            )
+
+
+def _interpreter(program: Path) -> str | None:
+    """Return what runs a script, as its first line says; None where it is no script."""
+    try:
+        with program.open("rb") as file:
+            first = file.readline(256)
+    except OSError:
+        return None
+    return plain(first[2:].decode("utf-8", "replace")) if first.startswith(b"#!") else None

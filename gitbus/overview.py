@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from gitbus import views
+from gitbus import paths, views
 from gitbus.documents import Problem, Status
 from gitbus.errors import Refused
 from gitbus.history import Oid
@@ -46,3 +46,18 @@ def _problems(bus: Bus, refs: Mapping[str, Oid], sightings: Sightings) -> Iterat
         yield Problem(path=one["path"], line=one["line"], message=one["message"], remedy=one.get("remedy"))
     for where, what, remedy in odd(refs, bus.hub, sightings, bus.now()):
         yield Problem(path=where, line=0, message=what, remedy=remedy)
+    for ref in sorted(refs):
+        if ref.startswith(paths.KEPT):
+            yield _kept(ref.removeprefix(paths.HEADS))
+
+
+def _kept(branch: str) -> Problem:
+    """Return the notice of what somebody typed on an approval branch that was replaced meanwhile."""
+    return Problem(
+        path=branch,
+        line=0,
+        message="an edit on an approval branch that is no revision: what it was made on has changed, or it"
+        " changes more than a payload",
+        remedy="look at it (git fetch, git log -p), take what you want of it (gitbus revise), then delete it:"
+        f" git push REMOTE --delete {branch}",
+    )

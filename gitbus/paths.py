@@ -11,8 +11,14 @@ WORKERS = "refs/heads/gitbus/workers/"
 PRESENCE = "refs/heads/gitbus/presence/"
 APPROVE = "refs/heads/gitbus/approve/"
 DECIDE = "refs/heads/gitbus/decide/"
+KEPT = "refs/heads/gitbus/kept/"
 PROTECTED = ("bus.yaml", "workers", "outbox", "archive")
 """The paths whose every change off the line is looked at."""
+
+
+def kept(name: str, tip: str) -> str:
+    """Return the branch that keeps what people committed on an approval branch and nobody could take in."""
+    return f"{KEPT}{name}.{tip[:12]}"
 
 
 def goal_folder(goal: str) -> str:

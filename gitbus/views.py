@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from gitbus import documents, graph
+from gitbus import mermaid as drawn
 from gitbus.board import Board, GoalBoard, ItemBoard
 from gitbus.documents import StatusTask
 from gitbus.incoming import Crew, load
@@ -163,38 +164,32 @@ def _attempt(part: GoalBoard, task: str, past: PastAttempt) -> documents.DeadAtt
     )
 
 
-MERMAID_CLASSES = {
-    "done": "fill:#d3f9d8,stroke:#2b8a3e",
-    "assigned": "fill:#d0ebff,stroke:#1864ab",
-    "ready": "fill:#e7f5ff,stroke:#1864ab",
-    "skipped": "fill:#fff3bf,stroke:#e67700",
-    "dead": "fill:#ffe3e3,stroke:#c92a2a",
-    "cancelled": "fill:#f3d9fa,stroke:#862e9c",
-    "unreleased": "fill:#f1f3f5,stroke:#868e96",
-}
-
-
 def edges(board: Board, part: GoalBoard) -> tuple[tuple[StatusTask, ...], list[tuple[str, str, bool]]]:
-    """Return a goal's tasks, and its edges as (from, to, optional)."""
+    """Return a goal's tasks, and the edges between them as (from, to, optional)."""
     whole = graph.of(board, part)
+    nodes = tasks(board, part)
+    shown = {one.id for one in nodes}
     found = [
         (name, one.id, need.optional)
         for one in whole.tasks.values()
         for need in one.needs
         for name in whole.members(need.task)
+        if {name, one.id} <= shown
     ]
-    return tasks(board, part), found
+    return nodes, found
 
 
 def mermaid(board: Board, part: GoalBoard) -> str:
     """Return a goal's graph as Mermaid."""
     nodes, arrows = edges(board, part)
-    lines = ["graph LR"]
-    lines += [f'  {one.id}["{one.id}<br/>{one.state}"]:::{one.state}' for one in nodes]
-    lines += [f"  {source} {'-.->' if optional else '-->'} {target}" for source, target, optional in arrows]
-    used = {one.state for one in nodes}
-    lines += [f"  classDef {name} {style}" for name, style in MERMAID_CLASSES.items() if name in used]
-    return "\n".join(lines) + "\n"
+    number = drawn.numbered(one.id for one in nodes)
+    lines = [drawn.box(number[one.id], one.state, one.id, one.state) for one in nodes]
+    lines += [
+        drawn.arrow(number[source], number[target], optional=optional) for source, target, optional in arrows
+    ]
+    used: set[str] = {one.state for one in nodes}
+    styles = {name: look for name, look in drawn.STYLES.items() if name in used}
+    return "\n".join(drawn.graph(lines, styles)) + "\n"
 
 
 def dot(board: Board, part: GoalBoard) -> str:
@@ -236,7 +231,7 @@ def svg(board: Board, part: GoalBoard) -> str:
     for one in nodes:
         x, y = place[one.id]
         style = dict(
-            part.split(":") for part in MERMAID_CLASSES.get(one.state, "fill:#fff,stroke:#333").split(",")
+            part.split(":") for part in drawn.STYLES.get(one.state, "fill:#fff,stroke:#333").split(",")
         )
         out.append(
             f'<rect x="{x}" y="{y}" width="160" height="44" rx="6" fill="{style["fill"]}" stroke="{style["stroke"]}"/>'

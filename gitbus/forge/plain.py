@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from gitbus import codec, ids, paths
+from gitbus import paths
 from gitbus.board import Board, ItemBoard
 from gitbus.change import Change, Content, Thread
-from gitbus.errors import Invalid
 from gitbus.flow.approve import branches, flip, flip_change
-from gitbus.history import FILE, Delta, Oid
+from gitbus.forge.typed import Typed, Typist
+from gitbus.history import Oid
 from gitbus.hub.base import Draft, Hub, RefMove
-from gitbus.records import Approval
-from gitbus.states import WAITING
 from gitbus.writing import CONDUCTOR, Writer
 
 Edit = tuple[str, str, dict[str, Content]]
@@ -32,6 +30,7 @@ class Approvals:
         self.writer = writer
         self._entries: dict[tuple[str, str], Oid] = {}  # (item, its state, revision …) → entry
         self._flips: dict[tuple[str, ...], Oid] = {}
+        self.typist = Typist(hub.store)
 
     # --- entries
 
@@ -71,12 +70,15 @@ class Approvals:
             old = refs.get(ref)
             if old == made or (old is not None and self._is_brought_up_to_date(old, made)):
                 continue
+            if old is not None and self._has_typed(board, refs, ref, moves):
+                continue
             moves.append(RefMove(ref, old, made, replace=True))
             put += items
         for ref, old in refs.items():
             name = ref.removeprefix(paths.APPROVE)
             if ref.startswith(paths.APPROVE) and name not in wanted and not _is_on_its_way(board, name):
-                moves.append(RefMove(ref, old, None))
+                if not self._has_typed(board, refs, ref, moves):
+                    moves.append(RefMove(ref, old, None))
             elif ref.startswith(paths.DECIDE) and self.hub.store.is_ancestor(old, board.commit):
                 moves.append(RefMove(ref, old, None))  # decided: it was merged
         if put and any(self.entry(board.items[item], tip) == tip for item in put):
@@ -122,78 +124,43 @@ class Approvals:
         commit = self.hub.store.commit(branch)
         if len(commit.parents) != 2 or not self.hub.store.is_ancestor(made, branch):
             return False
-        return self.hub.store.remerge(*commit.parents) == commit.tree
+        return self.typist.is_merge_by_git(commit)
 
     # --- edits
 
     def edits(self, board: Board, refs: Mapping[str, Oid]) -> list[Edit]:
         """Return the payloads that people edited on approval branches, before or after an approval."""
         found = []
-        wanted = branches(board)
         for ref, tip in refs.items():
-            name = ref.removeprefix(paths.APPROVE)
-            if name == ref or not board.commit:
+            if not ref.startswith(paths.APPROVE) or not board.commit:
                 continue
-            if name in wanted and self._flip(board, board.commit, wanted[name]) == tip:
-                continue
-            found += self._edits(board, tip)
+            typed = self.typist.typed(tip, board.commit)
+            for item, changed in self._small(board, typed).items():
+                files: dict[str, Content] = {
+                    path: self.hub.store.blob(blob) for path, blob in changed.items()
+                }
+                found.append((item, typed.authors[item], files))
         return found
 
-    def _edits(self, board: Board, tip: Oid) -> list[Edit]:
-        """Return what the commits on a branch changed; nothing where they touch more than payloads."""
-        store = self.hub.store
-        edited: dict[str, tuple[str, dict[str, Content]]] = {}
-        for oid in store.between([tip], [board.commit]):
-            commit = store.commit(oid)
-            if len(commit.parents) != 1:
-                continue
-            deltas = store.diff(store.commit(commit.parents[0]).tree, commit.tree)
-            if any(delta.path.endswith("/approval.yaml") for delta in deltas):
-                continue
-            for delta in deltas:
-                item, inner = self._payload_file(board, delta)
-                if item is None or delta.new is None:
-                    return []
-                files = edited.get(item, ("", {}))[1]
-                files[inner] = store.blob(delta.new.oid)
-                edited[item] = (f"{commit.author.name} <{commit.author.email}>", files)
-        return [
-            (item, who, files)
-            for item, (who, files) in sorted(edited.items())
-            if self._is_about(board.items[item], tip) and self._differs(board.items[item], files)
-        ]
+    def _small(self, board: Board, typed: Typed) -> Mapping[str, Mapping[str, Oid]]:
+        """Return what can be taken in, unless a file in it is too large for the bus."""
+        changes, limit = typed.changes(board), board.bus.limits.artifact
+        sizes = (self.hub.store.size(blob) for changed in changes.values() for blob in changed.values())
+        return changes if all(size <= limit for size in sizes) else {}
 
-    def _payload_file(self, board: Board, delta: Delta) -> tuple[str | None, str]:
-        """Return the item whose payload a changed file is, and its path there; None where it is none."""
-        match delta.path.split("/", 2):
-            case ["outbox", item, inner] if (part := board.items.get(item)) and part.item:
-                payload = {file.path for file in part.item.payload}
-            case _:
-                return None, ""
-        if inner not in payload or delta.new is None or delta.new.mode != FILE:
-            return None, ""
-        small = self.hub.store.size(delta.new.oid) <= board.bus.limits.artifact
-        return (item, inner) if small else (None, "")
+    def _has_typed(self, board: Board, refs: Mapping[str, Oid], ref: str, moves: list[RefMove]) -> bool:
+        """Say whether a branch may not go yet, for it alone holds what somebody typed; let that be kept.
 
-    def _is_about(self, part: ItemBoard, tip: Oid) -> bool:
-        """Say whether a branch puts up the item's present revision, which can still be revised."""
-        if part.item is None or part.problems or part.item.state not in (*WAITING, "approved"):
+        It has to stand elsewhere on the hub before: a push may move this ref, and none of the others.
+        """
+        old = refs[ref]
+        typed = self.typist.typed(old, refs[self.hub.main])
+        kept = paths.kept(ref.removeprefix(paths.APPROVE), old)
+        if not (typed.files or typed.more) or kept in refs:
             return False
-        path = paths.approval(part.id)
-        entry = self.hub.store.entry(tip, path)
-        if entry is None:
-            return False
-        try:
-            shown = codec.read(self.hub.store.blob(entry.oid), Approval, path=path)
-        except Invalid:
-            return False
-        return (shown.revision, shown.digest) == (part.item.revision, part.item.digest)
-
-    def _differs(self, part: ItemBoard, files: Mapping[str, Content]) -> bool:
-        known = {file.path: file.sha256 for file in part.item.payload} if part.item else {}
-        return any(
-            isinstance(data, bytes) and ids.sha256(data) != known[path] for path, data in files.items()
-        )
+        if not typed.is_on(board):
+            moves.append(RefMove(kept, None, old))
+        return True
 
 
 def _is_on_its_way(board: Board, name: str) -> bool:

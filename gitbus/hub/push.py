@@ -28,7 +28,7 @@ from gitbus.hub.base import Moves, RefMove
 from gitbus.hub.direct import locked, refuse_shallow
 from gitbus.hub.moving import GITBUS, HEADS, no_branch, ordered
 from gitbus.hub.refs import RefFiles
-from gitbus.hub.run import NETWORK_SECONDS, Git, Ran, failed
+from gitbus.hub.run import NETWORK_SECONDS, Git, Ran, failed, said
 from gitbus.hub.store import GitStore
 
 KEPT = "refs/gitbus/hub"
@@ -38,15 +38,23 @@ POLL = 0.05
 """Seconds between two looks at files on this machine while waiting."""
 
 TRIES = 3
-"""So often a push is tried that left its ref where it was, before it counts as refused."""
+"""So often a push is tried that left its ref where it was and was not refused in so many words."""
 
-_REPORT = re.compile(rb"^([ +*=!-])\t[^\t\n]*:(\S+)\t(?:\[([a-z ]+)\])?", re.MULTILINE)
+_REPORT = re.compile(rb"^([ +*=!-])\t[^\t\n]*:(\S+)\t(?:\[([a-z ]+)\])?(?: \(([^\n]*)\)$)?", re.MULTILINE)
 _BEATEN = "rejected"
 """Porcelain's word for a ref that git itself did not push: the hub told of another value than the one named.
 
 What is read back may be older than that, where a host answers from several machines."""
-_SURELY_NOT = frozenset([_BEATEN, "remote rejected"])
+_REJECTED = "remote rejected"
+_SURELY_NOT = frozenset([_BEATEN, _REJECTED])
 """Porcelain's words for a ref that this push did not move; any other failure may have moved it."""
+_FOR_GOOD = re.compile(
+    r"declined|denied|forbidden|prohibited|not allowed|protected|violat|read.only|hidden ref|error: 40[13]",
+    re.IGNORECASE,
+)
+"""What a host says that will not take a push however often it comes: a hook, a rule or a missing right.
+
+Only how often it is tried hangs on this, never what became of it."""
 
 _FETCH = (
     "--prune",
@@ -137,8 +145,8 @@ class PushHub:
         done: set[str] = set()
         lost: set[str] = set()
         unsure: set[str] = set()
+        refused: dict[str, Ran] = {}
         left = todo
-        ran = Ran(0, b"", "")
         for attempt in range(TRIES):
             if not left:
                 break
@@ -146,8 +154,11 @@ class PushHub:
             ran = self._push(left)
             self._judge(left, ran, done, lost, unsure)
             left = [move for move in left if move.ref not in done | lost]
-        if left and (not done or left[0].ref == self.main):
-            raise self._refused(left[0], ran)
+            refused |= {move.ref: ran for move in left if attempt == TRIES - 1 or _is_for_good(move, ran)}
+            left = [move for move in left if move.ref not in refused]
+        first = next((move for move in todo if move.ref in refused), None)
+        if first is not None and (not done or first.ref == self.main):
+            raise self._refused(first, refused[first.ref])
         return Moves(frozenset(done), frozenset(move.ref for move in todo) - done)
 
     def _push(self, moves: Sequence[RefMove]) -> Ran:
@@ -187,11 +198,10 @@ class PushHub:
         by it: where it has the new value, somebody else put the same commit there. Unless it is
         ``unsure``: a push whose answer was lost, this one or one before it, may have moved it.
         """
-        found = _REPORT.findall(ran.out)
-        flags = {ref.decode(): (flag.decode(), why.decode()) for flag, ref, why in found}
+        flags = _reported(ran)
         doubtful = []
         for move in moves:
-            flag, why = flags.get(move.ref, ("!", ""))
+            flag, why, _ = flags.get(move.ref, _SILENT)
             if flag == "=":
                 mine = move.ref in unsure or move.old == move.new
                 (done if mine else lost).add(move.ref)
@@ -202,7 +212,7 @@ class PushHub:
                 unsure |= {move.ref} if why not in _SURELY_NOT else set()
         refs = self._read_back() if doubtful else {}
         for move in doubtful:
-            now, why = refs.get(move.ref), flags.get(move.ref, ("!", ""))[1]
+            now, why = refs.get(move.ref), flags.get(move.ref, _SILENT)[1]
             if now == move.new:
                 (done if now is None or move.ref in unsure else lost).add(move.ref)
             elif now != move.old or why == _BEATEN:
@@ -218,8 +228,9 @@ class PushHub:
         return self.look()
 
     def _refused(self, move: RefMove, ran: Ran) -> Unreachable:
+        words = _reported(ran).get(move.ref, _SILENT)[2]
         return failed(
-            f"the hub does not take {move.ref}",
+            f"the hub does not take {move.ref}" + (f" ({said(words)})" if words else ""),
             ran,
             self.git.git_dir,
             rule="push-refused",
@@ -259,3 +270,23 @@ class PushHub:
     def close(self) -> None:
         """End what child processes there are."""
         self.store.close()
+
+
+_SILENT = ("!", "", "")
+
+
+def _reported(ran: Ran) -> dict[str, tuple[str, str, str]]:
+    """Return what porcelain tells of each ref: its flag, what happened, and the host's reason."""
+    return {
+        ref.decode(): (flag.decode(), what.decode(), why.decode("utf-8", "replace"))
+        for flag, ref, what, why in _REPORT.findall(ran.out)
+    }
+
+
+def _is_for_good(move: RefMove, ran: Ran) -> bool:
+    """Say whether a host that left a ref where it was would leave it there the next time too."""
+    reported = _reported(ran)
+    if not reported:
+        return _FOR_GOOD.search(ran.err) is not None
+    _, what, why = reported.get(move.ref, _SILENT)
+    return what == _REJECTED and _FOR_GOOD.search(why) is not None

@@ -122,11 +122,14 @@ def test_who_tries_again_after_a_refusal_does_not_take_anothers_for_his_own(
     same = commit_on(made.open("ada"), (made.root,), {"claim": b"1"})
     made.hubs[-1].move([RefMove(PRESENCE, None, same)])  # so that the hub has it
     assert commit_on(bob, (made.root,), {"claim": b"1"}) == same
-    add_hook(made.bare, "update", f"#!/bin/sh\n[ $1 != {WORKER} ]\n")
+    lock = made.bare / f"{WORKER}.lock"
+    lock.parent.mkdir(parents=True)
+    lock.touch()
 
     def between(name: str, _detail: str) -> None:
         pushes.append(name) if name == "push" else None
         if pushes == ["push", "push"]:
+            lock.unlink()
             git(made.bare, "update-ref", WORKER, same)
 
     monkeypatch.setattr(effects, "hook", between)
@@ -200,6 +203,37 @@ def test_a_hook_that_refuses_is_no_lost_race(made: Made) -> None:
         ada.move([RefMove(MAIN, made.root, commit_on(ada, (made.root,), {"a": b"1"}))])
     assert caught.value.rule == "push-refused"
     assert "\x1b" not in caught.value.message
+
+
+@pushed
+@pytest.mark.parametrize("words", ["echo 'error: only releases' >&2; ", ""])
+@pytest.mark.parametrize("hook", ["pre-receive", "update"])
+def test_what_is_refused_in_so_many_words_is_tried_once(
+    made: Made, monkeypatch: pytest.MonkeyPatch, hook: str, words: str
+) -> None:
+    ada, seen = made.open("ada"), []
+    ada.look()
+    add_hook(made.bare, hook, f"#!/bin/sh\n{words}exit 1\n")
+    monkeypatch.setattr(effects, "hook", lambda name, _: seen.append(name))
+    with pytest.raises(Unreachable) as caught:
+        ada.move([RefMove(MAIN, made.root, commit_on(ada, (made.root,), {"a": b"1"}))])
+    assert seen.count("push") == 1
+    assert caught.value.rule == "push-refused"
+    assert "hook declined" in caught.value.message
+    assert ("only releases" in caught.value.message) == bool(words)
+
+
+@http
+def test_who_may_not_push_is_told_after_one_try(
+    made: Made, monkeypatch: pytest.MonkeyPatch, git: Callable[..., str]
+) -> None:
+    ada, seen = made.open("ada"), []
+    ada.look()
+    git(made.bare, "config", "http.receivepack", "false")
+    monkeypatch.setattr(effects, "hook", lambda name, _: seen.append(name))
+    with pytest.raises(Unreachable, match="403") as caught:
+        ada.move([RefMove(MAIN, made.root, commit_on(ada, (made.root,), {"a": b"1"}))])
+    assert (caught.value.rule, seen.count("push")) == ("push-refused", 1)
 
 
 @pushed

@@ -12,9 +12,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from gitbus import graph, ids
+from gitbus import graph, ids, mermaid
 from gitbus.board import Board, GoalBoard
-from gitbus.views import MERMAID_CLASSES
 
 FEW = 4
 """Tasks of a loop, and items, that are drawn one by one."""
@@ -59,7 +58,7 @@ def drawing(board: Board, part: GoalBoard, items: Collection[str]) -> str | None
         drawn = drawn.only(_behind(drawn, set(sources.values())))
     if not drawn.is_small:
         return f"{len(whole.tasks)} tasks: {_counts(whole, tuple(whole.tasks))}."
-    return "\n".join(["```mermaid", "graph LR", *_lines(board, whole, drawn, sources), "```"])
+    return "\n".join(["```mermaid", *_lines(board, whole, drawn, sources), "```"])
 
 
 def _folded(whole: graph.Graph) -> _Drawn:
@@ -91,40 +90,40 @@ def _behind(drawn: _Drawn, names: set[str]) -> set[str]:
 
 
 def _lines(board: Board, whole: graph.Graph, drawn: _Drawn, sources: Mapping[str, str]) -> list[str]:
-    number = {name: f"n{at}" for at, name in enumerate(drawn.nodes)}
+    number = mermaid.numbered(drawn.nodes)
     states = {name: _state(whole, tasks) for name, tasks in drawn.nodes.items()}
     lines = [
-        f'  {number[name]}["{_label(whole, name, tasks)}"]:::{states[name]}'
+        mermaid.box(number[name], states[name], *_label(whole, name, tasks))
         for name, tasks in drawn.nodes.items()
     ]
     lines += [
-        f"  {number[source]} {'-.->' if optional else '-->'} {number[target]}"
+        mermaid.arrow(number[source], number[target], optional=optional)
         for (source, target), optional in drawn.arrows.items()
         if source in number
     ]
     lines += _items(board, number, sources)
     used = set(states.values())
-    lines += [f"  classDef {name} {style}" for name, style in MERMAID_CLASSES.items() if name in used]
-    return [*lines, f"  classDef item {_ITEM}"]
+    styles = {name: look for name, look in mermaid.STYLES.items() if name in used}
+    return mermaid.graph(lines, {**styles, "item": _ITEM})
 
 
 def _items(board: Board, number: Mapping[str, str], sources: Mapping[str, str]) -> list[str]:
     if len(sources) > FEW:
-        lines = [f'  i0(["{len(sources)} items"]):::item']
-        return lines + [f"  {number[one]} ==> i0" for one in dict.fromkeys(sources.values()) if one in number]
+        lines = [mermaid.rounded("i0", "item", f"{len(sources)} items")]
+        return lines + [f"{number[one]} ==> i0" for one in dict.fromkeys(sources.values()) if one in number]
     lines = []
     for at, (item, source) in enumerate(sources.items()):
         name = ids.split_item(item)
         state = board.items[item].state if item in board.items else "gone"
-        lines.append(f'  i{at}(["{name.name if name else "item"}<br/>{state}"]):::item')
-        lines += [f"  {number[source]} ==> i{at}"] if source in number else []
+        lines.append(mermaid.rounded(f"i{at}", "item", name.name if name else "item", state))
+        lines += [f"{number[source]} ==> i{at}"] if source in number else []
     return lines
 
 
-def _label(whole: graph.Graph, name: str, tasks: tuple[str, ...]) -> str:
+def _label(whole: graph.Graph, name: str, tasks: tuple[str, ...]) -> tuple[str, str]:
     if tasks == (name,):
-        return f"{name}<br/>{whole.state(name)}"
-    return f"{name} × {len(tasks)}<br/>{_counts(whole, tasks)}"
+        return name, whole.state(name)
+    return f"{name} × {len(tasks)}", _counts(whole, tasks)
 
 
 def _state(whole: graph.Graph, tasks: tuple[str, ...]) -> str:

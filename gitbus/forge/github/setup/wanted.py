@@ -53,7 +53,7 @@ def rulesets(setting: Setting, *, app: int | None, organisation: bool) -> list[d
     if app is None:
         return found
     passing = _bypass(app, organisation=organisation)
-    put_up = ["refs/heads/gitbus/approve/*", "refs/heads/gitbus/decide/*"]
+    put_up = [f"refs/heads/gitbus/{one}/*" for one in ("approve", "decide", "kept")]
     changes = [{"type": "creation"}, {"type": "update"}, {"type": "deletion"}]
     return [
         *found,
@@ -102,7 +102,7 @@ RULESETS: Mapping[str, str] = {
     "gitbus: names stay free": "nobody makes a branch called `gitbus`, which would be in the way of `gitbus/…`",
     "gitbus: who writes the bus": "only the App and those who look after the repository push to `{branch}`;"
     " everybody else comes by a pull request, merged by a merge commit",
-    "gitbus: who puts up": "only they make, change and delete `gitbus/approve/*` and `gitbus/decide/*`",
+    "gitbus: who puts up": "only they make, change and delete `gitbus/approve/*`, `gitbus/decide/*` and `gitbus/kept/*`",
 }
 """What each ruleset is for."""
 
