@@ -19,18 +19,18 @@ from gitbus.bus.config import Config
 from gitbus.bus.core import Done
 from gitbus.bus.goals import Goals
 from gitbus.bus.items import Items
-from gitbus.conductor import Conductor
 from gitbus.errors import Unreachable
 from gitbus.flow import people
 from gitbus.forge.base import Forge, PlainForge
 from gitbus.pins import show_digest, shown_digests
-from gitbus.runner.base import Runner
-from gitbus.sender import Sender
-from gitbus.worker import Offer, WorkerActor
 
 if TYPE_CHECKING:
     from gitbus.auditing import Audited, Window
+    from gitbus.conductor import Conductor
     from gitbus.documents import Status
+    from gitbus.runner.base import Runner
+    from gitbus.sender import Sender
+    from gitbus.worker import Offer, WorkerActor
 
 __all__ = ["Bus", "Done"]
 
@@ -61,6 +61,8 @@ class Bus(Goals, Items, Config):
 
     def conductor(self) -> Conductor:
         """Return a conductor on this clone."""
+        from gitbus.conductor import Conductor
+
         return Conductor(self.hub, self.root, self.now, self.state, self.shown_forge())
 
     def shown_forge(self) -> Forge:
@@ -82,10 +84,14 @@ class Bus(Goals, Items, Config):
 
     def worker(self, offer: Offer, run: Runner) -> WorkerActor:
         """Return a worker on this clone."""
+        from gitbus.worker import WorkerActor
+
         return WorkerActor(self.hub, self.root, self.state, offer, run, self.now)
 
     def sender(self, environment: Mapping[str, str] | None = None) -> Sender:
         """Return the sender of this clone."""
+        from gitbus.sender import Sender
+
         return Sender(
             self.hub,
             self.root,

@@ -13,7 +13,6 @@ from gitbus import codec, paths
 from gitbus.board import Board
 from gitbus.bus.core import Done, OpenBus
 from gitbus.change import Change, plain
-from gitbus.conductor import archived
 from gitbus.errors import Invalid, Refused
 from gitbus.flow import people
 from gitbus.goalcheck import check
@@ -115,6 +114,8 @@ class Goals(OpenBus):
         Args:
             older: how long ago it settled; the bus's ``archive_after`` unless given.
         """
+        from gitbus.conductor import archived
+
         tip = self.hub.look()[self.hub.main]
         if not archived(self.hub.store, self.reader.board(tip), tip, (), self.now(), older):
             return None

@@ -44,7 +44,11 @@ class Part(BaseModel):
     """A mapping inside a record."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", populate_by_name=True, arbitrary_types_allowed=False
+        frozen=True,
+        extra="forbid",
+        populate_by_name=True,
+        arbitrary_types_allowed=False,
+        defer_build=True,  # a command reads few of the kinds, and each costs milliseconds to build
     )
 
 
