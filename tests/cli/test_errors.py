@@ -118,7 +118,7 @@ def test_goal_add_says_where(tmp_path: Path) -> None:
 def test_output_is_plain_in_a_pipe(tmp_path: Path) -> None:
     world = make_world(tmp_path)
     waiting_item(world).close()
-    for arguments in (["status"], ["review"], ["review", ITEM], ["log"], ["missing"], ["graph", "release"]):
+    for arguments in (["status"], ["review", ITEM], ["log"]):
         assert "\x1b" not in gitbus(world.clone, *arguments).stdout
 
 

@@ -375,7 +375,10 @@ SMALL_PARTS = {
 }
 
 
-@pytest.mark.parametrize("name", SMALL_PARTS)
+@pytest.mark.parametrize(
+    "name",
+    [name if name == "brackets" else pytest.param(name, marks=pytest.mark.long) for name in SMALL_PARTS],
+)
 def test_more_parts_than_are_worth_reading(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = 0
     check = nodes_module._check_node
@@ -393,6 +396,7 @@ def test_more_parts_than_are_worth_reading(name: str, monkeypatch: pytest.Monkey
     assert seen == MAX_PARTS + 1
 
 
+@pytest.mark.long
 def test_what_gitbus_wrote_may_have_more_parts_and_says_roughly_where() -> None:
     loaded = load(emit({"a": ["b"] * (MAX_PARTS + 1)}).encode())
     assert len(loaded.data["a"]) == MAX_PARTS + 1

@@ -126,6 +126,7 @@ def test_the_transmission_dies_at_each_effect(world: World, what: str, n: int) -
     holds(world)
 
 
+@pytest.mark.long
 def test_the_journal_is_lost_after_the_lease(world: World) -> None:
     killed = next(n for n in range(8, SENDER_EFFECTS) if _leased(world, n))
     assert killed

@@ -71,7 +71,7 @@ def script_of(page: Path) -> str:
     return "\n".join(parts) + "\n"
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/quickstart.md"])
+@pytest.mark.parametrize("name", ["README.md", pytest.param("docs/quickstart.md", marks=pytest.mark.long)])
 def test_what_a_newcomer_types_works(name: str, tmp_path: Path, isolated: Path) -> None:
     (isolated / ".gitconfig").write_text(
         "[user]\n\tname = Ada Lovelace\n\temail = ada@acme.example\n", "utf-8"

@@ -41,6 +41,7 @@ def use(story: Story, folder: Path, **given: str) -> Job:
     )
 
 
+@pytest.mark.long
 def test_a_command_with_arguments(story: Story, tmp_path: Path) -> None:
     job = use(story, tmp_path / "machines", command="status\n--json\n")
     assert job.result == "success", job.text
@@ -63,6 +64,7 @@ def refused(story: Story, folder: Path, given: dict[str, str]) -> None:
     assert job.result == "failure", job.text
 
 
+@pytest.mark.long
 def test_a_command_in_the_inputs_is_none(story: Story, tmp_path: Path) -> None:
     refused(story, tmp_path, {"command": "status\n$(touch {0})\n; touch {0}"})
     refused(story, tmp_path, {"command": "status", "version": "1.0; touch {0}"})

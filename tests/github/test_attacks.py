@@ -84,6 +84,7 @@ def test_merged_by_an_app(office: Office) -> None:
     assert demoted(office) == "awaiting_approval"
 
 
+@pytest.mark.long
 def test_merged_by_a_person_who_is_no_approver(office: Office) -> None:
     office.github.browser("rita").merge(REPO, office.number())
     assert refused(office) == {"wrong-role"}
@@ -105,6 +106,7 @@ def test_a_rebase_is_signed_by_nobody(office: Office) -> None:
     assert demoted(office) == "awaiting_approval"
 
 
+@pytest.mark.long
 def test_a_squash_that_github_signed_counts(office: Office) -> None:
     office.github.browser("ada").merge(REPO, office.number(), "squash")
     assert [one.outcome for one in office.send()] == ["sent"]

@@ -240,6 +240,7 @@ def test_a_plan_without_rulesets_and_environments(make_story: MakeStory) -> None
     assert "this plan has no rulesets for a private repository: nothing forbids" in bad(story)
 
 
+@pytest.mark.long
 def test_what_lets_thieves_in(make_story: MakeStory) -> None:
     story = make_story("--app")
     with_app(story)

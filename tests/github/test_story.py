@@ -62,6 +62,7 @@ def test_closing_rejects_with_the_last_comment_as_the_reason(office: Office) -> 
     assert office.findings() == []
 
 
+@pytest.mark.long
 def test_changes_asked_for_give_the_task_back_with_the_words(office: Office) -> None:
     office.item()
     first = office.number()

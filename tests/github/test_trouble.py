@@ -63,6 +63,7 @@ def test_a_list_that_does_not_show_the_new_pull_request_yet(office: Office) -> N
     assert len(office.pulls()) == 1
 
 
+@pytest.mark.long
 def test_a_merge_that_the_api_does_not_know_yet(office: Office) -> None:
     office.item()
     office.sending()

@@ -75,6 +75,7 @@ def attested(story: Story) -> None:
     assert receipt["approval"]["people"] == ["ada"]
 
 
+@pytest.mark.long
 def test_a_task_is_given_out_done_and_taken(make_story: MakeStory) -> None:
     """The first part of the story: two jobs that conduct, and between them one that may not push."""
     story = make_story()
