@@ -38,6 +38,10 @@ _ATTEMPT = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 """An attempt's number as it stands in a file's name; nothing else is one."""
 
 
+EDITED = "unproved-edit"
+"""The rule of a problem that is no record's own: somebody changed what no move changes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A record that cannot be read: it stops what it belongs to and is never skipped silently."""
@@ -75,6 +79,11 @@ class GoalBoard:
     )  # task → the worker's commit that its result came with
     problems: Mapping[str, Problem] = field(default_factory=dict)
     open: bool = True  # False: settled, only goal and report are loaded
+
+    @property
+    def halted(self) -> bool:
+        """Whether something of it was edited against the rules, so that none of its answers is taken."""
+        return any(one.rule == EDITED for one in self.problems.values())
 
     @property
     def state(self) -> str:

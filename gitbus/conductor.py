@@ -44,6 +44,7 @@ from gitbus.judging import Judge
 from gitbus.notifying import Notifier
 from gitbus.reading import Reader
 from gitbus.states import WAITING
+from gitbus.stillness import Stillness
 from gitbus.version import refuse_old
 from gitbus.watching import Sightings, Tips
 from gitbus.writing import CONDUCTOR, Writer
@@ -97,6 +98,7 @@ class Conductor:
         self.notifier = Notifier(state) if state is not None else None
         self.crew = Sightings(hub, state)
         self.tips = Tips(hub)
+        self.stillness = Stillness(hub.store, self.reader, state)
         self.seen: Mapping[str, Oid] = {}
 
     def tick(self) -> bool:
@@ -141,7 +143,9 @@ class Conductor:
             self.approvals.forget(made)
             return None
         if tip != main:
-            self.reader.adopt(board, tip)
+            if not self.stillness.any:
+                self.reader.adopt(board, tip)
+            self.stillness.passed(main, tip)
         self.seen = {**refs, self.hub.main: tip}
         self._tell(board, now)
         return self._show(board, _moved(self.seen, moves, done), now) or bool(done.done)
@@ -163,6 +167,7 @@ class Conductor:
         tips = self.tips.look(refs, main, board)
         words = self.forge.hear(board, refs)
         board = self._opened(board, tips, crew, {said.item.split(".", 1)[0] for said in words})
+        board = self.stillness.halt(board)
         inbox = Inbox(tips, crew)
         changes: list[Change] = []
         for said in words:

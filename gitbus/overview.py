@@ -13,6 +13,7 @@ from gitbus.documents import Problem, Status
 from gitbus.errors import Refused
 from gitbus.history import Oid
 from gitbus.proof.bus import sending_on
+from gitbus.stillness import Stillness
 from gitbus.watching import Sightings, odd
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def overview(bus: Bus, goal: str | None = None) -> Status:
         Refused: there is no such goal (rule ``no-such-goal``).
     """
     refs = bus.refs()
-    board = bus.whole_board()
+    board = Stillness(bus.hub.store, bus.reader, bus.state).halt(bus.whole_board())
     if goal is not None and goal not in board.goals:
         raise Refused(f"there is no goal {goal}", rule="no-such-goal", remedy="gitbus goal list")
     sightings = Sightings(bus.hub, bus.state)

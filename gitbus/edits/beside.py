@@ -100,7 +100,8 @@ def _approval(look: Look, delta: Delta, name: str) -> Iterator[Edit]:
 
 def _review(look: Look, delta: Delta, name: str) -> Iterator[Edit]:
     if delta.new is None:
-        yield edit(name, f"the review {delta.path.rpartition('/')[2]} was taken away")
+        if look.memo.read(delta.old, delta.path, Review) is not None:  # else it goes on standing as a no
+            yield edit(name, f"the review {delta.path.rpartition('/')[2]} was taken away")
     else:
         yield from _says(look, delta, name, Review)
 

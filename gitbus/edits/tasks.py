@@ -104,6 +104,9 @@ def _attempts(old: Task, new: Task) -> str | None:
         return "it was done again, and no new attempt is left"
     if new.attempt < old.attempt and new.state not in ("done", "dead"):
         return f"attempt {old.attempt} became {new.attempt}"
+    told = new.first_attempt > old.first_attempt or len(new.history) > len(old.history)
+    if new.attempt > old.attempt and not told:
+        return f"attempt {old.attempt} became {new.attempt}, and nothing tells how"
     if new.state == "assigned" and (new.worker is None or new.deadline is None):
         return "it is assigned to nobody, or for ever"
     return None

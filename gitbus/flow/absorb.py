@@ -85,8 +85,8 @@ def _broken_path(batch: Batch, worker: str, touched: Touched) -> Iterator[tuple[
             return
     known = batch.task(goal, task)
     part = batch.board.goals.get(goal)
-    unreadable = known is None and part is not None and paths.task(goal, task) in part.problems
-    if not unreadable and (known is None or not attempts.was_assigned(known, worker)):
+    unknown = known is None and part is not None and (part.halted or paths.task(goal, task) in part.problems)
+    if not unknown and (known is None or not attempts.was_assigned(known, worker)):
         yield "forbidden-path", shown, "this task was never assigned to this worker"
     if touched.entry is not None and touched.entry.mode != FILE:
         yield "forbidden-kind", shown, "only plain files, no symlink, submodule or executable"

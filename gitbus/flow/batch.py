@@ -31,8 +31,10 @@ class Batch:
     graphs: dict[str, graph.Graph] = field(default_factory=dict)
 
     def task(self, goal: str, task: str) -> Task | None:
-        """Return a task as this batch leaves it."""
+        """Return a task as this batch leaves it; None where there is none that may be moved on."""
         part = self.board.goals.get(goal)
+        if part is not None and part.halted:
+            return None
         return self.tasks.get((goal, task)) or (part.tasks.get(task) if part else None)
 
     def set_task(self, task: Task) -> None:

@@ -25,6 +25,7 @@ from gitbus.proof.values import Proof
 from gitbus.proposals import why_not_message
 from gitbus.reading import Reader
 from gitbus.sending.values import Ready, Sent
+from gitbus.stillness import Stillness
 from gitbus.version import refuse_old
 
 
@@ -58,6 +59,7 @@ class Looking:
         self.reader = reader
         self.journal = journal
         self.forge = forge
+        self.stillness = Stillness(hub.store, reader, state)
 
     def look(self) -> tuple[Board, Effective]:
         """Fetch, and make sure that the line holds.
@@ -94,6 +96,7 @@ class Looking:
     ) -> tuple[list[Ready], list[Sent]]:
         """Return the items that may be sent now, and what was found of the others; all, or those named."""
         off = sending_on(effective, self.hub.store)
+        wrong = self.stillness.wrong(board)
         ready: list[Ready] = []
         refused: list[Sent] = []
         for name in named:
@@ -107,6 +110,8 @@ class Looking:
                 refused.append(Sent(name, "refused", f"{off.rule}: {off.message}"))
                 continue
             found = self._examine(board, effective, part)
+            if isinstance(found, Ready) and name in wrong:
+                found = Sent(name, "refused", f"{wrong[name].rule}: {wrong[name].message}")
             if isinstance(found, Sent):
                 refused.append(found)
             else:
