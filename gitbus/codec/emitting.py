@@ -57,6 +57,8 @@ def _mapping(lines: list[str], data: Mapping[str, Any], pad: str, depth: int) ->
             lines.append(f"{head} {_short_token(value) if len(value) < _SHORT else text_token(value)}")
         elif value is None:
             lines.append(head + " null")
+        elif kind in _NUMBERS:
+            lines.append(f"{head} {scalar(value)}")
         elif kind in _EMPTY and not value and depth < MAX_DEPTH:
             lines.append(head + _EMPTY[kind])
         else:
@@ -149,6 +151,7 @@ _short_token = lru_cache(maxsize=8192)(text_token)
 _SHORT = 40
 """Texts shorter than this come again and again: keys, words, names, times."""
 
+_NUMBERS = frozenset((int, bool, float))
 _EMPTY: dict[type, str] = {dict: " {}", list: " []", tuple: " []"}
 
 

@@ -19,7 +19,9 @@ from gitbus.hub.refs import RefFiles, RefMover, instruction
 from gitbus.hub.run import Git, Ran, failed, no_git
 from gitbus.hub.store import GitStore
 
-POLL = 0.015
+SOON = 0.002
+"""Seconds until the second look at the refs: whoever just acted is mostly answered at once."""
+POLL = 0.02
 """Seconds between two looks at the ref files while waiting."""
 
 
@@ -106,6 +108,7 @@ class DirectHub:
         """Return when the refs are not ``seen`` any more, when woken, or after ``seconds``."""
         end = time.monotonic() + seconds
         before: object = None
+        pause = SOON
         while not self._woken:
             now = self._files.fingerprint(self.main, GITBUS)
             if now != before and (self._refs() != dict(seen)):
@@ -114,7 +117,8 @@ class DirectHub:
             left = end - time.monotonic()
             if left <= 0:
                 return
-            time.sleep(min(POLL, left))
+            time.sleep(min(pause, left))
+            pause = min(1.3 * pause, POLL)
         self._woken = False
 
     def wake(self) -> None:
