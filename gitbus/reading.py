@@ -77,6 +77,10 @@ class Reader:
             self._records.clear()
         self._records[entry.oid, record.kind] = record
 
+    def known(self, blob: Oid, kind: str) -> Record | None:
+        """Return the record in a blob, if it was read or written as one of this kind before."""
+        return self._records.get((blob, kind))
+
     def opened(self, board: Board, goals: Iterable[str]) -> Board:
         """Return the board with some settled goals loaded whole."""
         tree = self.store.commit(board.commit).tree

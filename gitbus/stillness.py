@@ -45,7 +45,7 @@ class Stillness:
     def __init__(self, store: Store, reader: Reader, state: Path | None = None) -> None:
         self.store = store
         self.reader = reader
-        self._memo = Memo(store)
+        self._memo = Memo(store, reader.known)
         self._file = state / "edits.json" if state is not None else None
         self._still, self._at = _load(self._file)
         self._looked = 0

@@ -9,7 +9,7 @@ Example: ``Look(Memo(history), commit, deltas, bus).new("outbox/a.mail.item/item
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
@@ -70,10 +70,12 @@ class Memo:
 
     Args:
         history: the repository.
+        known: gives records that somebody has read already, by blob and kind.
     """
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, known: Callable[[Oid, str], Record | None] | None = None) -> None:
         self.history = history
+        self._known = known
         self._records: dict[tuple[Oid, type[Record]], Record | None] = {}
         self._goals: dict[tuple[str, Oid], GoalBoard] = {}
 
@@ -85,7 +87,9 @@ class Memo:
         if key not in self._records:
             if len(self._records) > _KEEP:
                 self._records.clear()
-            self._records[key] = read_entry(self.history, entry, path, model)
+            kind = str(model.model_fields["kind"].default)
+            known = self._known(entry.oid, kind) if self._known is not None else None
+            self._records[key] = known or read_entry(self.history, entry, path, model)
         return self._records[key]  # type: ignore[return-value]
 
     def goal(self, name: str, folder: Entry | None) -> GoalBoard:
