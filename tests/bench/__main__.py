@@ -31,6 +31,7 @@ from gitbus import codec, effects, making, paths
 from gitbus.bus import Bus
 from gitbus.clock import utc_now
 from gitbus.ids import time_text
+from gitbus.loops import seldom_collecting
 from gitbus.records import Goal, Node, Result, Task
 from gitbus.runner.function import FunctionRunner
 from gitbus.worker import Offer
@@ -71,7 +72,7 @@ def is_settled(bus: Bus) -> bool:
 
 def work(folder: str, number: int, stop: Any, counts: Any) -> None:
     count(counts)
-    with Bus.open(Path(folder) / "bus") as bus:
+    with seldom_collecting(), Bus.open(Path(folder) / "bus") as bus:
         worker = bus.worker(Offer(f"w{number}", ("do",), CAPACITY), FunctionRunner(trivial))
         worker.announce()
         while not stop.is_set():
@@ -100,7 +101,7 @@ def gitbus_round(tasks: int, *, push: bool = False) -> tuple[float, int, int]:
         workers = [context.Process(target=work, args=(name, n, stop, counts)) for n in range(WORKERS)]
         for one in workers:
             one.start()
-        with Bus.open(folder / "bus") as bus:
+        with seldom_collecting(), Bus.open(folder / "bus") as bus:
             while sum("presence" in ref for ref in bus.refs()) < WORKERS:
                 time.sleep(0.01)
             count(counts)
