@@ -12,6 +12,7 @@ from gitbus.views import since
 if TYPE_CHECKING:
     from gitbus.board import Board
     from gitbus.bus import Bus
+    from gitbus.records import Bus as BusRecord
     from gitbus.records import Item, Result
 
 HINTS = {
@@ -22,11 +23,23 @@ HINTS = {
 }
 
 
+ON_GITHUB = {
+    "in_review": "review its pull request, then merge it",
+    "awaiting_approval": "merge its pull request, or gitbus review {0}, then gitbus approve {0}",
+}
+
+
+def hint(bus: BusRecord, item: str, state: str) -> str:
+    """Return what a person can do about an item; nothing where nobody is waited for."""
+    known = HINTS | ON_GITHUB if bus.approval.proof == "github" else HINTS
+    return known.get(state, "").format(item)
+
+
 def waiting_rows(board: Board) -> Iterator[tuple[str, str, str]]:
     """Yield (item, state, what to do) for everything that waits for a human."""
     for name, part in sorted(board.items.items()):
         if part.state in HINTS:
-            yield name, part.state, HINTS[part.state].format(name)
+            yield name, part.state, hint(board.bus, name, part.state)
         elif part.state == "broken":
             yield name, "broken", "gitbus status names file and line"
 

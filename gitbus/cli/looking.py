@@ -40,7 +40,7 @@ def status(goal: MaybeGoal = "", as_json: Json = False) -> None:
         if as_json:
             print_json(document)
         else:
-            show_status(bus.effective().bus.name, document)
+            show_status(bus.effective().bus, document)
 
 
 def watch(
@@ -59,7 +59,7 @@ def watch(
             if document != last:
                 if console().is_terminal:
                     console().clear()
-                show_status(bus.effective().bus.name, document)
+                show_status(bus.effective().bus, document)
                 last = document
             time.sleep(every)
 

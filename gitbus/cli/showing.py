@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gitbus.cli.items import HINTS
+from gitbus.cli.items import hint
 from gitbus.cli.output import note, one_line, safe, say, state, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gitbus.documents import DeadTask, Status, StatusGoal, StatusItem, StatusWorker
+    from gitbus.records import Bus
 
 
-def show_status(name: str, document: Status) -> None:
+def show_status(bus: Bus, document: Status) -> None:
     """Print a Status document.
 
     Args:
-        name: the bus's.
+        bus: the effective Bus.
         document: what to print.
     """
     flag = "[green]on[/]" if document.sending else "[yellow]off[/]"
-    say(f"[bold]{safe(name)}[/]  at {document.main[:10]}  sending {flag}")
+    say(f"[bold]{safe(bus.name)}[/]  at {document.main[:10]}  sending {flag}")
     for problem in document.problems:
         line = f":{problem.line}" if problem.line else ""
         say(f"[red]problem[/]  {one_line(problem.path)}{line}  {one_line(problem.message)}")
@@ -32,7 +33,7 @@ def show_status(name: str, document: Status) -> None:
     for goal in document.goals:
         _goal(goal)
     if document.items:
-        _outbox(document.items)
+        _outbox(bus, document.items)
     if document.workers:
         say("\n[bold]workers[/]")
         worker_table(document.workers, "  ")
@@ -59,7 +60,7 @@ def _goal(goal: StatusGoal) -> None:
     )
 
 
-def _outbox(items: Sequence[StatusItem]) -> None:
+def _outbox(bus: Bus, items: Sequence[StatusItem]) -> None:
     say("\n[bold]outbox[/]")
     table(
         ("  item", "state", "over", "what to do"),
@@ -68,7 +69,7 @@ def _outbox(items: Sequence[StatusItem]) -> None:
                 f"  {safe(one.id)}",
                 state(one.state),
                 safe(one.channel or ""),
-                f"[dim]{safe(HINTS.get(one.state, '').format(one.id))}[/]",
+                f"[dim]{safe(hint(bus, one.id, one.state))}[/]",
             )
             for one in items
         ),

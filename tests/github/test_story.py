@@ -26,6 +26,7 @@ def test_from_goal_to_receipt_through_pull_requests_only(office: Office) -> None
     assert pull.title.startswith(f"Approve {ITEM}: ")
     assert {"gitbus", "gitbus-open"} <= set(pull.labels)
     assert set(pull.reviewers) == {"ada", "bob"}
+    assert "merge its pull request" in office.gitbus("ada", "status")
     office.sending()
     assert office.send() == []
     office.github.browser("ada").merge(REPO, pull.number)
