@@ -129,7 +129,7 @@ def test_no_field_of_an_item_changes_by_itself(base: Base, name: str, tip: str) 
     old = base.item()
     new = told(changed(old, name))
     if new == old:
-        pytest.skip("it is so already")
+        return
     made = base.commit({paths.item(ITEM): new})
     assert ("unproved-edit", ITEM, made) in base.found(made)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
 import typer.main
 from jsonschema import Draft202012Validator
 
@@ -23,9 +24,6 @@ from tests.support.world import (
     step_all,
     waiting_item,
 )
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def commands() -> dict[tuple[str, ...], Any]:
@@ -136,6 +134,7 @@ def test_problems_of_a_broken_record(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "problems" not in documents.json_schema("Status")["required"]  # type: ignore[index]
 
 
+@pytest.mark.long
 def test_an_empty_bus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world = make_world(tmp_path)
     for words in ("status", "missing", "dead", "stuck", "review", "log", "audit", "send"):

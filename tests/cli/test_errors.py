@@ -49,6 +49,7 @@ def test_where_the_hub_is_gone(tmp_path: Path) -> None:
     assert "[hub-gone]" in done.stderr
 
 
+@pytest.mark.long
 def test_a_broken_bus_is_named_and_the_last_good_one_serves(tmp_path: Path) -> None:
     world = make_world(tmp_path)
     path = world.clone / "bus.yaml"

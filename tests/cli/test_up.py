@@ -127,6 +127,7 @@ def test_workers_come_change_and_go(world: World) -> None:
         assert presence(bus, "far") is None
 
 
+@pytest.mark.long
 def test_a_task_that_runs_is_finished_first(world: World) -> None:
     with world.open() as bus:
         declare(bus, "laptop", "first")
@@ -142,6 +143,7 @@ def test_a_task_that_runs_is_finished_first(world: World) -> None:
         assert [one.history for one in bus.whole_board().goals["a"].tasks.values()] == [()]
 
 
+@pytest.mark.long
 def test_what_cannot_be_started_is_told_and_the_others_go_on(world: World) -> None:
     with world.open() as bus:
         (world.folder / "go").touch()

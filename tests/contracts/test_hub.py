@@ -144,6 +144,7 @@ def test_a_ref_that_exists_is_not_made_again(made: Made) -> None:
     assert bob.move([RefMove(WORKER, None, commit_on(bob, (made.root,), {"b": b"1"}))]).lost == {WORKER}
 
 
+@pytest.mark.long
 @every
 def test_a_stale_lock_is_no_lost_race(made: Made) -> None:
     ada = made.open("ada")
@@ -162,6 +163,7 @@ def test_a_stale_lock_is_no_lost_race(made: Made) -> None:
     assert ada.move([RefMove(MAIN, made.root, new)]).done == {MAIN}
 
 
+@pytest.mark.long
 @direct
 @pytest.mark.parametrize("name", ["HEAD.lock", "packed-refs.lock"])
 def test_a_lock_beside_the_ref_is_named(made: Made, name: str) -> None:
@@ -179,6 +181,7 @@ def test_a_lock_beside_the_ref_is_named(made: Made, name: str) -> None:
     assert ada.move(moves).done == {moves[0].ref}
 
 
+@pytest.mark.long
 @pushed
 def test_a_lock_that_a_fetch_left_behind_is_named(made: Made) -> None:
     ada = made.open("ada")

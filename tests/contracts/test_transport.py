@@ -213,6 +213,7 @@ def test_a_child_killed_before_the_irreversible_effect_delivers_nothing(
         assert setting.delivered() == 0
 
 
+@pytest.mark.long
 def test_a_stopped_child_is_dead_at_the_deadline(setting: Setting, outgoing: Outgoing) -> None:
     channel = setting.open(hook=(*setting.irreversible, "SIGSTOP"))
     channel.check()
@@ -223,6 +224,7 @@ def test_a_stopped_child_is_dead_at_the_deadline(setting: Setting, outgoing: Out
     assert setting.delivered() == 0
 
 
+@pytest.mark.long
 def test_a_bug_becomes_an_outcome(setting: Setting, outgoing: Outgoing) -> None:
     first = setting.open(hook=(*setting.first, "raise")).send(outgoing, _in(30))
     last = setting.open(hook=(*setting.irreversible, "raise")).send(outgoing, _in(30))
@@ -238,6 +240,7 @@ def test_what_a_library_prints_is_no_answer(setting: Setting, outgoing: Outgoing
     assert setting.delivered() == 1
 
 
+@pytest.mark.long
 def test_a_child_that_died_between_two_items_is_started_again(setting: Setting, outgoing: Outgoing) -> None:
     channel = setting.open()
     channel.check()

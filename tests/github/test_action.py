@@ -48,6 +48,7 @@ def test_a_command_with_arguments(story: Story, tmp_path: Path) -> None:
     assert json.loads(job.outputs["said"])["kind"] == "Status"
 
 
+@pytest.mark.long
 def test_a_command_that_is_refused(story: Story, tmp_path: Path) -> None:
     job = use(story, tmp_path / "machines", command="review\nno.such.item")
     assert job.result == "failure"

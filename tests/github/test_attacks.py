@@ -77,6 +77,7 @@ def test_the_flip_itself_on_the_line_by_a_foxtrot_merge(office: Office) -> None:
     assert demoted(office) == "awaiting_approval"
 
 
+@pytest.mark.long
 def test_merged_by_an_app(office: Office) -> None:
     with office.bus("conductor") as bus:
         bus.forge.acting.merge(paths.HEADS + BRANCH, office.refs()[paths.HEADS + BRANCH])  # type: ignore[union-attr]

@@ -86,6 +86,7 @@ def test_again_it_renews_the_files(tmp_path: Path) -> None:
     assert not (at / "gitbus.yml").exists()
 
 
+@pytest.mark.long
 def test_apply_needs_a_github(tmp_path: Path) -> None:
     gitbus(tmp_path, "init", "acme", "--github", "--approver", "ada:1")
     said = gitbus(tmp_path / "acme", "init", ".", "--github", "--apply", expect=1)
@@ -127,6 +128,7 @@ def test_due_names_the_workers_that_have_tasks(world: World) -> None:
     assert "done" in gitbus(world.clone, "status")
 
 
+@pytest.mark.long
 def test_a_declared_worker_needs_to_say_what_it_runs(world: World) -> None:
     declare(world, WORKER.replace("run: [echo, three]\n", "ci: true\n"))
     assert "does not say what to run" in gitbus(world.clone, "work", "--name", "counter", expect=1)

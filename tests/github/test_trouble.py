@@ -33,6 +33,7 @@ def many(number: int) -> bytes:
     return b"".join(lines)
 
 
+@pytest.mark.long
 def test_an_error_after_the_pull_request_was_made_makes_no_second_one(office: Office) -> None:
     office.github.faults.after("POST", PULLS, status=502)
     office.item()
@@ -131,6 +132,7 @@ def test_a_limited_client_asks_nothing_until_the_door_opens(office: Office) -> N
     client.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("right", ["pull_requests", "issues"])
 def test_a_token_without_a_right_says_which(office: Office, right: str) -> None:
     rights = {

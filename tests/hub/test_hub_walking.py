@@ -90,6 +90,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return create_hub(tmp_path_factory.mktemp("walk") / "h.git", "main").git_dir
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("near", [0, 2, 250])
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())

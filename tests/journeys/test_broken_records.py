@@ -136,6 +136,7 @@ def test_whatever_is_broken_the_others_go_on(world: World, kind: str) -> None:
             assert (done.outcome, (done.reason or "").split(":")[0]) == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", [paths.item(ITEM), f"{FOLDER}/body.txt", paths.task("release", "mail")])
 def test_what_is_broken_is_named(world: World, path: str) -> None:
     with waiting_item(world) as bus:

@@ -98,6 +98,7 @@ def racing(bus: Bus, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object])
     monkeypatch.setattr(bus.hub, "move", move)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", [as_direct, as_push])
 def test_an_edit_of_what_was_made_anew_meanwhile_is_kept_and_told(
     world: World, monkeypatch: pytest.MonkeyPatch, way: Callable[[World], None]

@@ -119,6 +119,7 @@ def test_the_flag_goes_off_before_the_lease(world: World) -> None:
         assert (state(bus), bus.board().items[ITEM].leases) == ("approved", {})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("act", ["reject", "withdraw", "redo", "revise"])
 def test_taken_back_before_the_lease(world: World, act: str) -> None:
     with approved_item(world) as bus:
@@ -249,6 +250,7 @@ def test_made_sent_by_hand(world: World) -> None:
         nothing_to_object(bus, "sent-unproved")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("answer", [SENT, REFUSED, UNKNOWN], ids=["sent", "not", "unknown"])
 def test_a_word_that_comes_when_all_is_archived(world: World, answer: Answer) -> None:
     """A human said `sent` meanwhile, and the goal went into the archive: the receipt goes there too."""

@@ -75,6 +75,7 @@ def test_a_standing_no(world: World) -> None:
 # --- what narrows
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("approved", [False, True])
 @pytest.mark.parametrize(
     ("act", "there"),

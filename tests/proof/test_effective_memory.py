@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -47,6 +48,7 @@ def other(bus: BusRepo) -> None:
 STEPS: list[Callable[[BusRepo], None]] = [signed, named, unsigned, stop, garble, back, ratify, other]
 
 
+@pytest.mark.long
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(st.lists(st.sampled_from(STEPS), min_size=3, max_size=8))
 def test_with_memory_as_without(steps: list[Callable[[BusRepo], None]]) -> None:

@@ -71,6 +71,7 @@ EDITS: Mapping[str, Callable[[Bus], Tree]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", EDITS)
 def test_an_edit_is_reported(tmp_path: Path, what: str) -> None:
     with waiting_item(make_world(tmp_path)) as bus:

@@ -239,6 +239,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc here")
 def test_at_the_deadline_all_of_it_is_dead(
     opened: Any, outgoing: Outgoing, mode: Any, tmp_path: Path
@@ -252,6 +253,7 @@ def test_at_the_deadline_all_of_it_is_dead(
     assert _until(lambda: all(_dead(pid) for pid in pids))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc here")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
 def test_the_program_dies_even_if_the_child_cannot_end_it(

@@ -40,6 +40,7 @@ def after(deadline: float) -> None:
         os.sched_yield()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["smtp", "maildir"])
 def test_a_child_that_slept_through_its_deadline_dies_before_it_does_anything(
     kind: str, authority: Authority, outgoing: Outgoing, smtp_channel: Any, tmp_path: Path
