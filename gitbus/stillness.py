@@ -29,8 +29,8 @@ from gitbus.states import ITEM_SETTLED
 BEFORE_APPROVAL = frozenset({"persisted", "scored", "in_review", "awaiting_approval"})
 _ELSEWHERE = "evidence-changed"
 """Leases and receipts that were changed are left to their own proof, which puts the item before a human."""
-_SAVE_AFTER = 20
-"""Commits looked at until the clone remembers it anew."""
+_SAVE_AFTER = 50
+"""Changed paths looked at until the clone remembers it anew."""
 
 
 class Stillness:
@@ -113,7 +113,7 @@ class Stillness:
         whole = Look(self._memo, commit, deltas, effective.at(self.store, commit.parents[0]))
         found = unproved_edits(self._still.fresh(whole))
         self._still = self._still.after(whole, [one for one in found if one.rule != _ELSEWHERE])
-        self._looked += 1
+        self._looked += len(deltas)
 
 
 def _open(board: Board) -> Iterator[str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from gitbus import graph, paths
+from gitbus import paths
 from gitbus.edits.looking import Edit, Look, edit
 from gitbus.history import Delta
 from gitbus.proposals import Proposal, ProposalRefused, proposals
@@ -235,11 +235,11 @@ def _not_proposed(look: Look, item: Item) -> str | None:
     source = item.source
     part = look.goal(source.goal)
     task, result = part.tasks.get(source.task), part.results.get(source.task)
-    if part.goal is None or task is None or result is None or task.state != "done":
+    whole = look.memo.graph(part)
+    if whole is None or task is None or result is None or task.state != "done":
         return f"{source.goal}/{source.task} has no result that proposes it"
     if (result.attempt, result.worker) != (source.attempt, source.worker):
         return f"attempt {source.attempt} of {source.worker} is not the result that was taken"
-    whole = graph.build(part.goal, part.tasks, part.results)
     planned = whole.tasks.get(source.task)
     if planned is None:
         return f"the goal has no task {source.task}"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
-from gitbus import paths
+from gitbus import graph, paths
 from gitbus.board import Board, File, GoalBoard
 from gitbus.codec import kind_of_path
 from gitbus.history import FILE, TREE, Commit, Delta, Entry, History, Oid
@@ -78,6 +78,7 @@ class Memo:
         self._known = known
         self._records: dict[tuple[Oid, type[Record]], Record | None] = {}
         self._goals: dict[tuple[str, Oid], GoalBoard] = {}
+        self._graph: tuple[GoalBoard, graph.Graph] | None = None
 
     def read(self, entry: Entry | None, path: str, model: type[R]) -> R | None:
         """Return the record in a tree's entry; None where there is none that can be read."""
@@ -106,6 +107,14 @@ class Memo:
             )
             self._goals[key] = board.goals.get(name, GoalBoard(name))
         return self._goals[key]
+
+    def graph(self, part: GoalBoard) -> graph.Graph | None:
+        """Return a goal's graph; None where the goal cannot be read. The same goal is asked for again and again."""
+        if part.goal is None:
+            return None
+        if self._graph is None or self._graph[0] is not part:
+            self._graph = (part, graph.build(part.goal, part.tasks, part.results))
+        return self._graph[1]
 
     def _file(self, path: str, entry: Entry | None) -> File:
         kind = kind_of_path(path)

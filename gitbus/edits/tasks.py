@@ -62,9 +62,10 @@ def _born(look: Look, goal: str, name: str, new: Task) -> str | None:
     if (new.attempt, new.first_attempt) != (1, 1):
         return f"it begins with attempt {new.attempt}"
     part = look.goal(goal)
-    if part.goal is None:
+    whole = look.memo.graph(part)
+    if part.goal is None or whole is None:
         return "it belongs to no goal"
-    planned = graph.build(part.goal, part.tasks, part.results).tasks.get(name)
+    planned = whole.tasks.get(name)
     node = planned.node if planned is not None else part.goal.tasks.get(name)
     if node is None:
         return None if _scores(look, new) else "neither its goal nor a planner asks for it"
