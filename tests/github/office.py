@@ -128,7 +128,7 @@ class Office:
         """Let a conductor and a worker do all there is to do."""
         with self.bus("worker", self.token("bob")) as bus, self.bus("conductor", token) as hub:
             conductor = hub.conductor()
-            worker = function_worker(bus, "laptop", hands(confidence, text))
+            worker = function_worker(bus, "laptop", hands(confidence, text), capacity=50)
             for _ in range(200):
                 acted = conductor.tick()
                 acted = worker.step() or acted
