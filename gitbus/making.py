@@ -30,7 +30,7 @@ ATTRIBUTES = """# Records are exactly what was written: no line ending is ever c
 
 README = """# The bus `{name}`
 
-This repository is a [gitbus](https://pypi.org/project/gitbus/) bus: goals, tasks, results, approvals
+This repository is a gitbus bus: goals, tasks, results, approvals
 and receipts are YAML records committed to it.
 
 - `gitbus status` says what is going on and what waits for you.
