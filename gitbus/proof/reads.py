@@ -33,10 +33,22 @@ def read_entry(history: History, entry: Entry | None, path: str, model: type[R])
     """Return the record in a tree's entry; None where there is none that can be read."""
     if entry is None or entry.mode != FILE or history.size(entry.oid) > codec.LIMIT:
         return None
-    try:
-        return codec.read(history.blob(entry.oid), model, path=path)
-    except Invalid:
-        return None
+    known = _read.get((entry.oid, model))
+    if known is None:
+        try:
+            known = codec.read(history.blob(entry.oid), model, path=path)
+        except Invalid:
+            return None
+        if len(_read) >= _KEPT:
+            _read.clear()
+        _read[entry.oid, model] = known
+    return known  # type: ignore[return-value]
+
+
+_read: dict[tuple[Oid, type[Record]], Record] = {}
+"""Records by blob and kind: a blob's id is its content, and ``bus.yaml``, as people write it, takes long to read."""
+
+_KEPT = 1_000
 
 
 def first_parent(history: History, oid: Oid) -> Oid | None:
