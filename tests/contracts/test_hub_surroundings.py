@@ -16,6 +16,8 @@ from gitbus.hub.push import PushHub
 from tests.contracts.kinds import WORKER, direct, every, pushed
 from tests.support.hubs import MAIN, Made, advance, commit_on
 
+pytestmark = pytest.mark.long
+
 RACER = Path(__file__).with_name("racer.py")
 
 
@@ -159,13 +161,11 @@ def test_changes_made_at_once_are_neither_lost_nor_made_twice(made: Made) -> Non
     _race(made, 3, 3)
 
 
-@pytest.mark.long
 @direct
 def test_sixteen_processes_at_once(made: Made) -> None:
     _race(made, 16, 50)
 
 
-@pytest.mark.long
 @pushed
 def test_sixteen_processes_push_at_once(made: Made) -> None:
     _race(made, 16, 4)

@@ -21,6 +21,8 @@ from gitbus.transports.base import Outgoing, Part, Unusable, clock
 from gitbus.transports.spawn import ChannelProcess, open_channel
 from tests.support.smtpd import HOST, PASSWORD, USER, Authority, Mailbox, real_server
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER = ROOT / "tests" / "transports" / "driver.py"
 PROGRAM = ROOT / "tests" / "transports" / "program.py"
@@ -213,7 +215,6 @@ def test_a_child_killed_before_the_irreversible_effect_delivers_nothing(
         assert setting.delivered() == 0
 
 
-@pytest.mark.long
 def test_a_stopped_child_is_dead_at_the_deadline(setting: Setting, outgoing: Outgoing) -> None:
     channel = setting.open(hook=(*setting.irreversible, "SIGSTOP"))
     channel.check()
@@ -224,7 +225,6 @@ def test_a_stopped_child_is_dead_at_the_deadline(setting: Setting, outgoing: Out
     assert setting.delivered() == 0
 
 
-@pytest.mark.long
 def test_a_bug_becomes_an_outcome(setting: Setting, outgoing: Outgoing) -> None:
     first = setting.open(hook=(*setting.first, "raise")).send(outgoing, _in(30))
     last = setting.open(hook=(*setting.irreversible, "raise")).send(outgoing, _in(30))
@@ -240,7 +240,6 @@ def test_what_a_library_prints_is_no_answer(setting: Setting, outgoing: Outgoing
     assert setting.delivered() == 1
 
 
-@pytest.mark.long
 def test_a_child_that_died_between_two_items_is_started_again(setting: Setting, outgoing: Outgoing) -> None:
     channel = setting.open()
     channel.check()

@@ -19,6 +19,8 @@ from tests.github.hub import GitHub, RefusedCall
 from tests.github.state import DeployKey
 from tests.github.story import APP_RIGHTS, REPO, MakeStory, Story, begin
 
+pytestmark = pytest.mark.long
+
 ALONE = Setting("main", "1a" * 20, "1.2.3")
 APP = Setting("main", "1a" * 20, "1.2.3", app=True, secrets=("ACME_SMTP_PASSWORD",))
 
@@ -156,7 +158,6 @@ def pushed(story: Story, token: str, what: str, ref: str) -> bool:
     return story.run("git", "push", "--quiet", "--force", url, f"{what}:{ref}").returncode == 0
 
 
-@pytest.mark.long
 def test_nobody_pushes_history_back(make_story: MakeStory) -> None:
     story = make_story()
     assert pushed(story, story.token, "HEAD", "refs/heads/elsewhere")
@@ -164,7 +165,6 @@ def test_nobody_pushes_history_back(make_story: MakeStory) -> None:
     assert not pushed(story, story.token, "", "refs/heads/main"), "nor does anybody delete it"
 
 
-@pytest.mark.long
 def test_with_an_app_a_writer_pushes_only_workers_branches(make_story: MakeStory) -> None:
     story = make_story("--app")
     with_app(story)
@@ -181,7 +181,6 @@ def test_with_an_app_a_writer_pushes_only_workers_branches(make_story: MakeStory
     assert pushed(story, story.github.installation_token(app), "HEAD", "refs/heads/main")
 
 
-@pytest.mark.long
 def test_squash_and_rebase_are_off(make_story: MakeStory) -> None:
     story = make_story()
     story.commit({"notes.md": "hello\n"}, "Notes", to="notes")
@@ -214,14 +213,12 @@ def test_a_bus_that_is_set_up_is_well(make_story: MakeStory) -> None:
     assert bad(story) == ""
 
 
-@pytest.mark.long
 def test_without_an_app_it_says_what_that_costs(make_story: MakeStory) -> None:
     assert (
         bad(make_story()) == "everybody with the role Write may push to main, as github-actions[bot] has to"
     )
 
 
-@pytest.mark.long
 def test_nothing_applied(make_story: MakeStory) -> None:
     text = bad(make_story(applied=False))
     for part in (
@@ -233,14 +230,12 @@ def test_nothing_applied(make_story: MakeStory) -> None:
         assert part in text
 
 
-@pytest.mark.long
 def test_a_plan_without_rulesets_and_environments(make_story: MakeStory) -> None:
     story = make_story(applied=False)
     story.repo.plan_has_rules = False
     assert "this plan has no rulesets for a private repository: nothing forbids" in bad(story)
 
 
-@pytest.mark.long
 def test_what_lets_thieves_in(make_story: MakeStory) -> None:
     story = make_story("--app")
     with_app(story)
@@ -260,7 +255,6 @@ def test_what_lets_thieves_in(make_story: MakeStory) -> None:
         assert part in text
 
 
-@pytest.mark.long
 def test_rules_that_are_in_the_way(make_story: MakeStory) -> None:
     story = make_story()
     body = {
@@ -276,7 +270,6 @@ def test_rules_that_are_in_the_way(make_story: MakeStory) -> None:
         assert part in text
 
 
-@pytest.mark.long
 def test_approvers_are_looked_up(make_story: MakeStory, monkeypatch: pytest.MonkeyPatch) -> None:
     story = make_story()
     story.github.user("olga")
@@ -288,7 +281,6 @@ def test_approvers_are_looked_up(make_story: MakeStory, monkeypatch: pytest.Monk
     assert "is ada-new, not ada" in bad(story)
 
 
-@pytest.mark.long
 def test_workflows_that_somebody_changed(make_story: MakeStory) -> None:
     story = make_story()
     name = ".github/workflows/gitbus.yml"
@@ -304,13 +296,11 @@ def test_workflows_that_somebody_changed(make_story: MakeStory) -> None:
     assert f"missing: {name}" in bad(story)
 
 
-@pytest.mark.long
 def test_stubs_are_missed(make_story: MakeStory) -> None:
     story = make_story(branch="gitbus/bus")
     assert "main has no gitbus.yml" in bad(story)
 
 
-@pytest.mark.long
 def test_thieves_are_told_of(make_story: MakeStory) -> None:
     story = make_story("--app")
     with_app(story)
@@ -324,7 +314,6 @@ def test_thieves_are_told_of(make_story: MakeStory) -> None:
     assert "a second person" in str(thieves["an approver's token or browser"].can)
 
 
-@pytest.mark.long
 def test_a_token_that_sees_little_says_so(make_story: MakeStory, monkeypatch: pytest.MonkeyPatch) -> None:
     story = make_story()
     monkeypatch.setenv(
@@ -336,7 +325,6 @@ def test_a_token_that_sees_little_says_so(make_story: MakeStory, monkeypatch: py
     assert "environment gitbus-send cannot be seen" in text
 
 
-@pytest.mark.long
 def test_the_command_line(make_story: MakeStory) -> None:
     story = make_story()
     output = story.gitbus("doctor", "--github")

@@ -13,6 +13,8 @@ from tests.github.hub import GitHub, RefusedCall
 from tests.github.office import REPO, Office, git, make_office
 from tests.support.world import ITEM
 
+pytestmark = pytest.mark.long
+
 BRANCH = f"gitbus/approve/{ITEM}"
 PULLS = "/repos/{owner}/{repo}/pulls"
 
@@ -33,7 +35,6 @@ def many(number: int) -> bytes:
     return b"".join(lines)
 
 
-@pytest.mark.long
 def test_an_error_after_the_pull_request_was_made_makes_no_second_one(office: Office) -> None:
     office.github.faults.after("POST", PULLS, status=502)
     office.item()
@@ -43,7 +44,6 @@ def test_an_error_after_the_pull_request_was_made_makes_no_second_one(office: Of
     assert {"gitbus", "gitbus-open"} <= set(pull.labels)
 
 
-@pytest.mark.long
 def test_an_error_after_the_comment_was_made_makes_no_second_one(office: Office) -> None:
     office.item()
     office.github.faults.after("POST", "/repos/{owner}/{repo}/issues/{issue_number}/comments", status=502)
@@ -56,7 +56,6 @@ def test_an_error_after_the_comment_was_made_makes_no_second_one(office: Office)
     assert "gitbus-open" not in pull.labels
 
 
-@pytest.mark.long
 def test_a_list_that_does_not_show_the_new_pull_request_yet(office: Office) -> None:
     office.item()
     office.github.faults.stale_api(6, lists_only=True)
@@ -64,7 +63,6 @@ def test_a_list_that_does_not_show_the_new_pull_request_yet(office: Office) -> N
     assert len(office.pulls()) == 1
 
 
-@pytest.mark.long
 def test_a_merge_that_the_api_does_not_know_yet(office: Office) -> None:
     office.item()
     office.sending()
@@ -78,7 +76,6 @@ def test_a_merge_that_the_api_does_not_know_yet(office: Office) -> None:
     assert [one.outcome for one in office.send()] == ["sent"]
 
 
-@pytest.mark.long
 def test_git_behind_the_api(office: Office) -> None:
     office.item()
     office.sending()
@@ -102,7 +99,6 @@ def test_a_secondary_rate_limit_closes_the_door_and_stops_nothing_else(office: O
     assert len(office.pulls()) == 1
 
 
-@pytest.mark.long
 def test_the_primary_limit(office: Office) -> None:
     token = office.token("conductor")
     office.github.faults.primary_limit("gitbus-conductor[bot]")
@@ -114,7 +110,6 @@ def test_the_primary_limit(office: Office) -> None:
     assert len(office.pulls()) == 1
 
 
-@pytest.mark.long
 def test_a_limited_client_asks_nothing_until_the_door_opens(office: Office) -> None:
     now = [1000.0]
     place = place_of(office.github.remote(REPO), {}, certain=True)
@@ -132,7 +127,6 @@ def test_a_limited_client_asks_nothing_until_the_door_opens(office: Office) -> N
     client.close()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("right", ["pull_requests", "issues"])
 def test_a_token_without_a_right_says_which(office: Office, right: str) -> None:
     rights = {
@@ -154,7 +148,6 @@ def test_no_token_at_all_goes_on_without_pull_requests(office: Office) -> None:
         assert "no token" in conductor.forge.troubles[0]
 
 
-@pytest.mark.long
 def test_without_a_token_nobody_knows_which_bus_is_in_force(office: Office) -> None:
     office.item()
     office.sending()
@@ -169,7 +162,6 @@ def test_without_a_token_nobody_knows_which_bus_is_in_force(office: Office) -> N
     assert office.messages() == []
 
 
-@pytest.mark.long
 def test_three_hundred_open_items(office: Office) -> None:
     office.item(many(300))
     assert len([one for one in office.pulls() if one.state == "open"]) == 300
@@ -179,7 +171,6 @@ def test_three_hundred_open_items(office: Office) -> None:
     assert len(office.pulls()) == 300
 
 
-@pytest.mark.long
 def test_two_merged_within_a_second(office: Office) -> None:
     office.item(many(2))
     office.sending()
@@ -190,7 +181,6 @@ def test_two_merged_within_a_second(office: Office) -> None:
     assert office.findings() == []
 
 
-@pytest.mark.long
 def test_a_branch_that_somebody_deleted_is_no_rejection(office: Office) -> None:
     office.item()
     number = office.number()
@@ -204,7 +194,6 @@ def test_a_branch_that_somebody_deleted_is_no_rejection(office: Office) -> None:
     assert [one.outcome for one in office.send()] == ["sent"]
 
 
-@pytest.mark.long
 def test_who_closes_and_tidies_up_afterwards_has_rejected(office: Office) -> None:
     office.item()
     number, ada = office.number(), office.github.browser("ada")
@@ -216,7 +205,6 @@ def test_who_closes_and_tidies_up_afterwards_has_rejected(office: Office) -> Non
     assert BRANCH not in {one.removeprefix("refs/heads/") for one in office.refs()}
 
 
-@pytest.mark.long
 def test_reopened_and_merged(office: Office) -> None:
     office.item()
     office.sending()
@@ -228,7 +216,6 @@ def test_reopened_and_merged(office: Office) -> None:
     assert [one.outcome for one in office.send()] == ["sent"]
 
 
-@pytest.mark.long
 def test_brought_up_to_date_before_it_was_merged(office: Office) -> None:
     office.item()
     office.sending()
@@ -242,7 +229,6 @@ def test_brought_up_to_date_before_it_was_merged(office: Office) -> None:
     assert "**Sent**" in office.github.pull(REPO, number).comments[-1].body
 
 
-@pytest.mark.long
 def test_a_branch_that_somebody_pushed_to_is_put_right(office: Office) -> None:
     office.item()
     flip = office.refs()[f"refs/heads/{BRANCH}"]
@@ -257,7 +243,6 @@ def test_a_branch_that_somebody_pushed_to_is_put_right(office: Office) -> None:
     assert office.github.pull(REPO, office.number()).head == flip
 
 
-@pytest.mark.long
 def test_one_that_conflicts_cannot_be_merged_and_is_closed(office: Office) -> None:
     """It was rejected from a terminal while its pull request was open: the button has nothing to merge."""
     office.item()
@@ -275,7 +260,6 @@ def test_one_that_conflicts_cannot_be_merged_and_is_closed(office: Office) -> No
     assert office.findings() == []
 
 
-@pytest.mark.long
 def test_a_vandalised_page_is_mended(office: Office) -> None:
     office.item()
     number, bob = office.number(), office.github.browser("bob")

@@ -24,6 +24,8 @@ from tests.journeys.driving import (
 )
 from tests.support.world import ITEM, World, function_worker, make_world, step_all, waiting_item
 
+pytestmark = pytest.mark.long
+
 GARBAGE = b"<<<<<<< ours\n\xff\n"
 FOLDER = f"outbox/{ITEM}"
 Damage = Callable[[Bus], Tree]
@@ -136,7 +138,6 @@ def test_whatever_is_broken_the_others_go_on(world: World, kind: str) -> None:
             assert (done.outcome, (done.reason or "").split(":")[0]) == expected
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("path", [paths.item(ITEM), f"{FOLDER}/body.txt", paths.task("release", "mail")])
 def test_what_is_broken_is_named(world: World, path: str) -> None:
     with waiting_item(world) as bus:

@@ -24,6 +24,8 @@ from tests.journeys.driving import (
 )
 from tests.support.world import ITEM, World, function_worker, make_world, ok, step_all, waiting_item
 
+pytestmark = pytest.mark.long
+
 EDITED = b"Hello,\nit is really out.\n"
 
 
@@ -88,7 +90,6 @@ def test_redo_twice_before_anybody_began(world: World) -> None:
         nothing_to_object(bus)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("there", "attempt"), [("expired", 1), ("failed", 2), ("rejected", 1)])
 def test_redo_of_what_did_not_go_out(world: World, there: str, attempt: int) -> None:
     with approved_item(world) as bus:

@@ -24,6 +24,8 @@ from tests.journeys.driving import (
 )
 from tests.support.world import ITEM, World, function_worker, make_world, ok, step_all, waiting_item
 
+pytestmark = pytest.mark.long
+
 BRANCH = paths.APPROVE + ITEM
 BODY = f"{paths.item_folder(ITEM)}/body.txt"
 EDITED = b"Hello,\nit is really out.\n"
@@ -98,7 +100,6 @@ def racing(bus: Bus, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object])
     monkeypatch.setattr(bus.hub, "move", move)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("way", [as_direct, as_push])
 def test_an_edit_of_what_was_made_anew_meanwhile_is_kept_and_told(
     world: World, monkeypatch: pytest.MonkeyPatch, way: Callable[[World], None]

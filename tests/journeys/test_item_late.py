@@ -29,6 +29,8 @@ from tests.journeys.driving import (
 )
 from tests.support.world import ITEM, MAIL_GOAL, World, make_world, waiting_item
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
@@ -119,7 +121,6 @@ def test_the_flag_goes_off_before_the_lease(world: World) -> None:
         assert (state(bus), bus.board().items[ITEM].leases) == ("approved", {})
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("act", ["reject", "withdraw", "redo", "revise"])
 def test_taken_back_before_the_lease(world: World, act: str) -> None:
     with approved_item(world) as bus:
@@ -250,7 +251,6 @@ def test_made_sent_by_hand(world: World) -> None:
         nothing_to_object(bus, "sent-unproved")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("answer", [SENT, REFUSED, UNKNOWN], ids=["sent", "not", "unknown"])
 def test_a_word_that_comes_when_all_is_archived(world: World, answer: Answer) -> None:
     """A human said `sent` meanwhile, and the goal went into the archive: the receipt goes there too."""

@@ -11,6 +11,8 @@ import pytest
 from gitbus.transports.base import Outgoing, Part, Unusable
 from tests.support.smtpd import Authority, Scripted
 
+pytestmark = pytest.mark.long
+
 BEFORE = ("connect", "EHLO", "STARTTLS", "TLS", "EHLO2", "AUTH")
 ENVELOPE = ("MAIL", "RCPT1", "RCPT2", "DATA")
 DEATHS = ("fin", "rst", "silence")
@@ -115,7 +117,6 @@ def test_outcome_of_a_fault(
         assert server.seen.count("DATA") <= 1
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("death", DEATHS)
 @pytest.mark.parametrize("step", ["connect", "EHLO", "AUTH"])
 def test_implicit_tls(

@@ -17,6 +17,8 @@ from gitbus.transports.spawn import _ROOT, Broken, Pipe, open_channel
 from gitbus.transports.wire import Garbage, line, request
 from tests.support.smtpd import PASSWORD, Authority, Mailbox, Scripted, real_server
 
+pytestmark = pytest.mark.long
+
 DRIVER = Path(__file__).with_name("driver.py")
 
 
@@ -40,7 +42,6 @@ def after(deadline: float) -> None:
         os.sched_yield()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("kind", ["smtp", "maildir"])
 def test_a_child_that_slept_through_its_deadline_dies_before_it_does_anything(
     kind: str, authority: Authority, outgoing: Outgoing, smtp_channel: Any, tmp_path: Path
