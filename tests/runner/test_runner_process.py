@@ -22,8 +22,6 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives orp
 
 FAMILY = """
 import os, signal, subprocess, sys, time
-
-pytestmark = pytest.mark.long
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 code = "import os, signal, sys, time; signal.signal(15, signal.SIG_IGN); print(os.getpid(), flush=True); time.sleep(600)"
 out = open(sys.argv[1] + ".part", "a")
@@ -51,6 +49,7 @@ def family(file: Path) -> list[int]:
     return [int(word) for word in file.read_text().split()]
 
 
+@pytest.mark.long
 @LINUX
 @pytest.mark.parametrize("then", ["", "time.sleep(600)"])
 def test_nothing_is_left_when_it_ends_or_at_the_deadline(then: str, tmp_path: Path) -> None:
@@ -85,6 +84,7 @@ def test_nothing_is_left_when_the_worker_is_asked_to_stop(tmp_path: Path) -> Non
     assert not any(map(alive, family(file)))
 
 
+@pytest.mark.long
 @LINUX
 def test_nothing_is_left_when_the_worker_itself_is_killed(tmp_path: Path) -> None:
     file = tmp_path / "pids"
